@@ -1,0 +1,520 @@
+// The page: what happens on which event.  Views are in views.js, texts in strings.js.
+
+import { KioskBridge } from "/kiosk-bridge.js";
+import { element, imageAddress } from "./dom.js";
+import { IdleWatch } from "./idle.js";
+import { documentKey } from "./mrz.js";
+import { play } from "./sound.js";
+import { languages, pattern, pseudo, text, writing } from "./strings.js";
+import { cancellable, errorText, missing, views } from "./views.js";
+
+const parameters = new URLSearchParams(location.search);
+const seconds = (name, otherwise) => {
+  const value = Number(parameters.get(name));
+  return value > 0 && value <= 600 ? value : otherwise;
+};
+const place = (id) => document.getElementById(id);
+
+const bridge = new KioskBridge();
+const emptyForm = () => ({ method: "fields", fields: { number: "", birth: "", expiry: "", mrz: "", can: "" }, wrong: {} });
+const state = {
+  view: "connecting",
+  locale: firstLocale(),
+  localeChosen: false,
+  large: false,
+  low: false,
+  headphones: false,
+  isLost: false,
+  inService: true,
+  inBackground: false,
+  capabilities: {},
+  order: null,
+  payment: null,
+  journey: null,
+  form: emptyForm(),
+  progress: { step: "present", fraction: 0 },
+  answer: null,
+  portrait: null,
+  picture: null,
+  quality: null,
+  passes: [],
+  reference: "",
+  error: null,
+};
+let operation = null; // the request that the customer waits for
+let begun = false; // whether there is a journey that the host was told of
+
+function firstLocale() {
+  const asked = parameters.get("locale") ?? navigator.language.slice(0, 2);
+  return asked === pseudo || Object.hasOwn(languages, asked) ? asked : "en";
+}
+
+const say = (key, values) => text(key, state.locale, values);
+
+/** A text whose values keep their own direction. */
+function phrase(key, values = {}) {
+  return pattern(key, state.locale).split(/\{(\w+)\}/).map((part, index) =>
+    index % 2 === 0 ? part : element("bdi", {}, String(values[part] ?? "")));
+}
+
+// Showing.
+
+// What is told, seen and heard when a view appears: the texts, a sound, whether it is urgent.
+const announcements = {
+  error: () => ({ keys: ["error.title", errorText(state.error.code)], sound: "failure", urgent: true }),
+  warning: () => ({ keys: ["warning.title", "warning.choice"], sound: "attention" }),
+  hold: () => {
+    const { step } = state.progress;
+    return { keys: [`hold.${step}.title`, step === "present" ? "hold.present.lead" : "hold.lead"] };
+  },
+  result: () => {
+    const { authentic, chipGenuine } = state.answer.security;
+    const verdict = chipGenuine === "no" ? "no" : authentic;
+    return { keys: [`result.${verdict}.title`, `result.${verdict}.lead`], sound: verdict === "no" ? "failure" : "success" };
+  },
+  tap: () => {
+    const step = state.payment.state;
+    const sound = { removeCard: "attention", tryAgain: "failure", otherCard: "failure", seePhone: "attention" }[step];
+    return { keys: [`pay.${step}.title`, `pay.${step}.lead`], sound, values: { amount: state.order?.total.text ?? "" } };
+  },
+  paid: () => {
+    const { outcome } = state.payment;
+    const sound = { approved: "success", declined: "failure", unknown: "failure", cancelled: "attention" }[outcome];
+    return { keys: [`pay.${outcome}.title`, `pay.${outcome}.lead`], sound, urgent: outcome === "unknown" };
+  },
+  payLost: () => ({ keys: ["pay.unknown.title", "pay.lost.lead"], sound: "failure", urgent: true }),
+  order: () => ({ keys: ["order.title", "order.pay"], values: { amount: state.order.total.text } }),
+  key: () => ({ keys: ["key.title", "key.lead"] }),
+  launcher: () => ({ keys: ["launcher.title", "launcher.lead"] }),
+  complete: () => ({ keys: ["complete.title", "complete.lead"] }),
+  outOfService: () => ({ keys: ["outOfService.title", "outOfService.lead"] }),
+  photo: () => ({ keys: ["photo.title", "photo.lead"] }),
+  passesHold: () => ({ keys: ["passes.hold.title", "passes.hold.lead"] }),
+};
+let lastSaid = null;
+
+/** Says something to screen readers and to headphones, once. */
+function announce({ keys, values = {}, urgent = false, sound = null }) {
+  lastSaid = { keys, values };
+  place(urgent ? "status" : "alert").textContent = "";
+  place(urgent ? "alert" : "status").textContent = keys.map((key) => say(key, values)).join(" ");
+  if (sound) play(sound);
+  speak();
+}
+
+function speak() {
+  if (!state.headphones || !lastSaid) return;
+  const values = { ...lastSaid.values, locale: state.locale === pseudo ? "en" : state.locale };
+  for (const key of lastSaid.keys) bridge.request("speech.say", { key, values }).catch(() => {});
+}
+
+function show(view, changes = {}) {
+  const same = view === state.view && !Object.keys(changes).some((name) => name === "payment" || name === "progress");
+  Object.assign(state, { view }, changes);
+  render();
+  if (same) return;
+  scrollTo(0, 0);
+  place("heading")?.focus({ preventScroll: true });
+  const told = announcements[view]?.();
+  if (told) announce(told);
+}
+
+function render() {
+  const { lang, dir } = writing(state.locale);
+  const root = document.documentElement;
+  Object.assign(root, { lang, dir });
+  root.classList.toggle("large", state.large);
+  root.classList.toggle("low", state.low);
+  document.title = say("page.title");
+  const focused = document.activeElement;
+  const [id, action] = [focused?.id, focused?.dataset?.action];
+  const app = { state, lang, say, phrase, act };
+  place("main").dataset.view = state.view;
+  place("main").dataset.state = state.view === "tap" ? state.payment.state : "";
+  place("main").replaceChildren(...views[state.view](app).filter(Boolean));
+  place("tools").replaceChildren(...tools());
+  place("banner").hidden = !state.isLost;
+  place("banner").textContent = state.isLost ? say("link.lost") : "";
+  // The same control has the focus as before, where there still is one.
+  if (id || action) (id ? place(id) : document.querySelector(`[data-action="${action}"]`))?.focus({ preventScroll: true });
+}
+
+function tools() {
+  const tool = (key, { pressed, lang, label = say(key), act: onclick }) =>
+    element("button", { type: "button", class: "tool", "data-action": key, "aria-pressed": pressed, lang, onclick }, label);
+  const names = state.locale === pseudo ? { ...languages, [pseudo]: "Pseudo" } : languages;
+  const switches = Object.entries(names).map(([locale, label]) =>
+    tool(`language.${locale}`, {
+      label, lang: writing(locale).lang, pressed: String(state.locale === locale), act: () => changeLanguage(locale),
+    }));
+  return [
+    element("div", { role: "group", class: "tool-group", "aria-label": say("tools.language") }, switches),
+    element("div", { role: "group", class: "tool-group", "aria-label": say("tools.label") },
+      tool("tools.large", { pressed: String(state.large), act: () => toggle("large") }),
+      tool("tools.low", { pressed: String(state.low), act: () => toggle("low") }),
+      state.headphones ? tool("tools.again", { act: speak }) : null),
+  ];
+}
+
+function changeLanguage(locale) {
+  Object.assign(state, { locale, localeChosen: true });
+  render();
+  speak();
+}
+
+function toggle(mode) {
+  state[mode] = !state[mode];
+  render();
+}
+
+// Secrets and images of a customer go as soon as the view that shows them.
+
+function forget(...names) {
+  for (const name of names) {
+    if (name === "form") state.form = emptyForm();
+    else {
+      if (name === "portrait" || name === "picture") URL.revokeObjectURL(state[name] ?? "");
+      state[name] = null;
+    }
+  }
+}
+
+// Journeys.
+
+/** Makes a request that the customer waits for; what comes after another one has begun is dropped. */
+async function operate(action, data, done, failed = fail) {
+  const mine = { action };
+  operation = mine;
+  const settle = (handler, value) => {
+    if (operation !== mine) return;
+    operation = null;
+    handler(value);
+  };
+  try {
+    const answer = await bridge.request(action, data);
+    settle(done, answer);
+  } catch (error) {
+    settle(failed, error);
+  }
+}
+
+function fail(error) {
+  bridge.send("journey.error", { message: error.code });
+  show("error", { error });
+}
+
+function start() {
+  if (!begun) bridge.send("journey.started");
+  begun = true;
+  const first = { payment: getOrder, passport: () => show("key"), photo: () => show("photo"), passes: readPasses };
+  first[state.journey]();
+}
+
+function end(status, reference) {
+  if (!begun) return;
+  begun = false;
+  bridge.send("journey.complete", { status, referenceId: reference });
+}
+
+function abandon(reason) {
+  if (operation) {
+    const stop = operation.action === "payment.start" ? "payment.cancel" : "nfc.cancel";
+    bridge.request(stop).catch(() => {});
+    operation = null;
+  }
+  if (begun) bridge.send("journey.cancel", { reason });
+  begun = false;
+}
+
+function goHome() {
+  forget("form", "answer", "portrait", "picture", "quality", "error", "payment", "order");
+  Object.assign(state, { journey: null, passes: [], reference: "" });
+  show(state.inService ? "launcher" : "outOfService");
+}
+
+const newReference = () => crypto.randomUUID().slice(0, 8).toUpperCase();
+
+function getOrder() {
+  operate("order.get", {}, ({ order }) => show(order ? "order" : "orderNone", { order }));
+}
+
+function pay() {
+  const { id } = state.order;
+  show("tap", { payment: { order: id, state: "idle" } });
+  operate("payment.start", { order: id }, (answer) => paid(answer.outcome, answer), (error) => {
+    if (error.code === "CANCELLED") return paid("cancelled");
+    // What was not answered may have been paid.
+    if (error.code === "DISCONNECTED" || error.code === "TIMEOUT") return show("payLost");
+    fail(error);
+  });
+}
+
+function paid(outcome, answer) {
+  const { order } = state.payment;
+  if (state.view === "paid" && state.payment.outcome === outcome) {
+    state.payment.answer = answer;
+    return render();
+  }
+  show("paid", { payment: { order, state: outcome, outcome, answer } });
+  end(outcome === "approved" ? "success" : outcome, order);
+}
+
+const outcomes = new Set(["approved", "declined", "cancelled", "unknown"]);
+
+function paymentState(order, next) {
+  if (!state.payment || state.payment.order !== order) return;
+  if (outcomes.has(next)) return paid(next);
+  if (next === "outOfService") state.inService = false;
+  else show("tap", { payment: { ...state.payment, state: next } });
+}
+
+function readChip() {
+  const { method, fields } = state.form;
+  const { key, wrong } = documentKey(method, fields);
+  if (wrong) {
+    state.form.wrong = wrong;
+    render();
+    document.querySelector('[aria-invalid="true"]')?.focus();
+    return announce({ keys: ["key.wrong"], urgent: true, sound: "failure" });
+  }
+  state.form.wrong = {};
+  show("hold", { progress: { step: "present", fraction: 0 } });
+  operate("nfc.read", { type: "document", ...key, dataGroups: [1, 2] }, (answer) => {
+    forget("form", "picture");
+    const portrait = answer.portrait ? imageAddress(answer.portrait) : null;
+    delete answer.portrait;
+    const reference = newReference();
+    show("result", { answer, portrait, reference });
+    const { authentic, chipGenuine } = answer.security;
+    end(authentic === "no" || chipGenuine === "no" ? "rejected" : "success", reference);
+  });
+}
+
+function capture() {
+  forget("picture");
+  show("photoWait");
+  operate("camera.document.capture", { documentType: "passport", side: "front" }, (answer) => {
+    show("photoShown", { picture: imageAddress(answer), quality: answer.quality });
+  });
+}
+
+function readPasses() {
+  show("passesHold");
+  operate("pass.read", {}, ({ passes }) => {
+    const reference = newReference();
+    show("passes", { passes, reference });
+    end("success", reference);
+  });
+}
+
+/** The page as it was before the customer came. */
+function reset(reason) {
+  abandon(reason);
+  goHome();
+  bridge.close();
+  location.reload();
+}
+
+const act = {
+  choose(journey) {
+    state.journey = journey;
+    if (missing(journey, state.capabilities).length > 0) show("warning");
+    else start();
+  },
+  begin: start,
+  home() {
+    abandon("customer");
+    goHome();
+  },
+  cancel() {
+    if (state.view !== "tap") return act.home();
+    bridge.request("payment.cancel").then(({ cancelled }) => {
+      if (!cancelled) announce({ keys: ["pay.tooLate"] });
+    }, () => {});
+  },
+  method(method) {
+    Object.assign(state.form, { method, wrong: {} });
+    render();
+  },
+  submit(event) {
+    event.preventDefault();
+    readChip();
+  },
+  photo: () => show("photo"),
+  capture,
+  usePhoto() {
+    if (state.journey === "passport") return show("key");
+    forget("picture");
+    const reference = newReference();
+    end("success", reference);
+    show("complete", { reference });
+  },
+  leavePhoto() {
+    forget("picture");
+    if (state.journey === "passport") show("key");
+    else act.home();
+  },
+  pay,
+  retry() {
+    state.error = null;
+    if (state.journey === "passport" && state.view === "error") return show("key");
+    start();
+  },
+  receipt() {
+    bridge.request("receipt.print", { order: state.payment.order }).then(
+      () => receipt("receipt.printed"), () => receipt("receipt.failed"));
+  },
+  finish() {
+    const reference = state.payment?.order ?? state.reference;
+    forget("answer", "portrait", "payment", "order");
+    show("complete", { reference, passes: [] });
+  },
+  reset: () => reset("customer"),
+};
+
+function receipt(key) {
+  if (state.view !== "paid") return;
+  state.payment.receipt = key;
+  render();
+  announce({ keys: [key], urgent: key === "receipt.failed" });
+}
+
+// The host's events.
+
+// Views in which nothing of a customer is going on.
+const quiet = new Set(["connecting", "launcher", "outOfService", "warning", "complete", "orderNone"]);
+
+function settleService() {
+  if (!state.inService || state.inBackground) {
+    if (quiet.has(state.view)) show(state.inService ? "connecting" : "outOfService");
+  } else if (state.view === "outOfService" || state.view === "connecting") goHome();
+}
+
+bridge.on("open", ({ inService, capabilities, payment, order }) => {
+  Object.assign(state, { isLost: false, inService, capabilities });
+  const mine = state.payment?.order;
+  if (payment && (state.view === "payLost" ? payment.order === mine : quiet.has(state.view) && payment.state !== "idle")) {
+    state.order ??= order;
+    state.payment = { order: payment.order, state: payment.state };
+    state.journey = "payment";
+    begun = true;
+    const outcome = payment.outcome ?? payment.state;
+    if (outcomes.has(outcome)) return paid(outcome);
+    return show("tap", { payment: state.payment });
+  }
+  // The host no longer knows of it: the customer is told what is not known.
+  if (state.view === "payLost") return paid("unknown");
+  render();
+  settleService();
+});
+bridge.on("lost", () => {
+  state.isLost = true;
+  // A tap that was followed without a request of this connection.
+  if (state.view === "tap" && !operation) return show("payLost");
+  render();
+});
+bridge.on("refused", () => show("refused"));
+bridge.on("host.capabilitiesChanged", ({ capabilities }) => {
+  state.capabilities = capabilities;
+  if (state.view === "launcher" || state.view === "warning") render();
+});
+bridge.on("host.outOfService", ({ inService }) => {
+  state.inService = inService;
+  settleService();
+});
+bridge.on("host.background", () => {
+  state.inBackground = true;
+  settleService();
+});
+bridge.on("host.foreground", () => {
+  state.inBackground = false;
+  settleService();
+});
+bridge.on("host.locale", ({ locale }) => {
+  const language = locale.slice(0, 2);
+  if (state.localeChosen || state.locale === pseudo || !Object.hasOwn(languages, language)) return;
+  state.locale = language;
+  render();
+});
+bridge.on("host.headphones", ({ connected }) => {
+  const now = connected && !state.headphones;
+  state.headphones = connected;
+  render();
+  if (now) speak();
+});
+bridge.on("journey.cancel", () => {
+  operation = null;
+  begun = false;
+  goHome();
+});
+bridge.on("nfc.progress", ({ step, fraction }) => {
+  if (state.view !== "hold") return;
+  if (step !== state.progress.step) return show("hold", { progress: { step, fraction } });
+  state.progress.fraction = fraction;
+  document.querySelector("progress").value = fraction;
+});
+bridge.on("payment.state", ({ order, state: next }) => paymentState(order, next));
+
+// Idle customers.
+
+const isHeld = () => {
+  if (state.view === "tap") return !cancellable.has(state.payment.state);
+  if (state.view === "hold") return state.progress.step !== "present";
+  const untouched = state.view === "launcher" && !state.large && !state.low && !state.localeChosen;
+  return untouched || ["connecting", "noHost", "refused", "outOfService", "photoWait", "payLost"].includes(state.view);
+};
+const dialog = place("idle");
+const watch = new IdleWatch({
+  limit: seconds("idle", 60),
+  warning: seconds("warning", 20),
+  isHeld,
+  warn(left) {
+    if (dialog.open) {
+      dialog.querySelector("p").replaceChildren(...phrase("idle.lead", { seconds: left }));
+      return;
+    }
+    dialog.lang = document.documentElement.lang;
+    dialog.replaceChildren(
+      element("h2", { id: "idle-title" }, say("idle.title")),
+      element("p", { id: "idle-lead" }, phrase("idle.lead", { seconds: left })),
+      element("button", { type: "button", class: "button primary", "data-action": "idle.extend", onclick: () => watch.touch() }, say("idle.extend")));
+    dialog.showModal();
+    announce({ keys: ["idle.title", "idle.lead"], values: { seconds: String(left) }, urgent: true, sound: "attention" });
+  },
+  calm: () => dialog.close(),
+  expire: () => reset("idle"),
+});
+dialog.addEventListener("cancel", () => watch.touch());
+
+let lastActivity = -Infinity;
+function active() {
+  watch.touch();
+  if (performance.now() - lastActivity < 5_000) return;
+  lastActivity = performance.now();
+  bridge.send("journey.activity");
+}
+for (const name of ["pointerdown", "keydown", "input"]) addEventListener(name, active, { capture: true });
+
+// A tactile keypad is a keyboard: arrows move, OK is Enter, back is Escape.
+addEventListener("keydown", (event) => {
+  if (dialog.open || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key === "Escape") return document.querySelector("[data-back]")?.click();
+  const forward = { ArrowDown: 1, ArrowUp: -1, ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!forward) return;
+  const sideways = event.key === "ArrowRight" || event.key === "ArrowLeft";
+  const target = event.target;
+  if (target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && (sideways || target.type === "radio"))) return;
+  const step = sideways && document.documentElement.dir === "rtl" ? -forward : forward;
+  const all = [...document.querySelectorAll("main :is(button, input, textarea, summary), footer button")].filter(
+    (one) => one.tabIndex >= 0);
+  const next = all[all.indexOf(document.activeElement) + step] ?? (step > 0 ? all[0] : all.at(-1));
+  event.preventDefault();
+  next?.focus();
+});
+
+if (bridge.isEmbedded) {
+  render();
+  bridge.connect();
+} else {
+  show("noHost");
+}

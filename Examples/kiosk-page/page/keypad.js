@@ -1,0 +1,59 @@
+// Keys on the screen for kiosks without a keyboard: one stop of the Tab key, arrows within.
+
+import { element } from "./dom.js";
+
+const layouts = {
+  digits: { columns: 3, keys: ["1", "2", "3", "4", "5", "6", "7", "8", "9", "erase", "0"] },
+  letters: { columns: 8, keys: [..."1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ", "erase"] },
+  lines: { columns: 8, keys: [..."1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ<", "newline", "erase"] },
+};
+
+function insert(field, key) {
+  let [start, end] = [field.selectionStart, field.selectionEnd];
+  if (key === "erase" && start === end) start = Math.max(0, start - 1);
+  const added = { erase: "", newline: "\n" }[key] ?? key;
+  if (field.value.length - (end - start) + added.length > field.maxLength) return;
+  field.setRangeText(added, start, end, "end");
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** Keys that write into `field`; `say(key, values)` gives texts. */
+export function keypad(field, layoutName, label, say) {
+  const { columns, keys } = layouts[layoutName];
+  const names = { erase: say("keypad.erase"), newline: say("keypad.newline") };
+  const buttons = keys.map((key, index) =>
+    element(
+      "button",
+      {
+        type: "button",
+        class: `key key-${/^[A-Z0-9<]$/.test(key) ? "letter" : key}`,
+        tabindex: index === 0 ? 0 : -1,
+        "data-key": key,
+        "aria-label": names[key],
+        onpointerdown: (event) => event.preventDefault(),
+        onclick: () => insert(field, key),
+      },
+      names[key] ? (key === "erase" ? "⌫" : "⏎") : key));
+  const move = (event) => {
+    const rtl = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
+    const step = { ArrowRight: rtl, ArrowLeft: -rtl, ArrowDown: columns, ArrowUp: -columns }[event.key];
+    const from = buttons.indexOf(document.activeElement);
+    const to = buttons[from + step];
+    if (step === undefined || from < 0 || !to) return;
+    event.preventDefault();
+    event.stopPropagation();
+    buttons[from].tabIndex = -1;
+    to.tabIndex = 0;
+    to.focus();
+  };
+  return element(
+    "div",
+    {
+      class: `keypad keypad-${layoutName}`,
+      role: "group",
+      dir: "ltr",
+      "aria-label": say("keypad.label", { field: label }),
+      onkeydown: move,
+    },
+    buttons);
+}

@@ -1,0 +1,373 @@
+// The views: each makes the elements of a screen from the state.  They decide nothing.
+
+import { element, icon } from "./dom.js";
+import { keypad } from "./keypad.js";
+import { shownDate } from "./mrz.js";
+
+/** The journeys: what each needs, and what it can use besides. */
+export const journeys = {
+  payment: { icon: "card", needs: ["payment.start"], uses: ["receipt.print"] },
+  passport: { icon: "passport", needs: ["nfc.read"], uses: ["camera.document"] },
+  photo: { icon: "camera", needs: ["camera.document"], uses: [] },
+  passes: { icon: "phone", needs: ["pass.read"], uses: [] },
+};
+
+/** The part of a journey that is missing at this kiosk. */
+export const missing = (journey, capabilities) =>
+  journeys[journey].needs.filter((id) => !isReady(capabilities[id]));
+
+const isReady = (capability) => capability?.supported === true && capability.permissionState !== "denied";
+
+// Parts of views.
+
+const heading = (...children) => element("h1", { tabindex: -1, id: "heading" }, ...children);
+const lead = (...children) => element("p", { class: "lead" }, ...children);
+const sign = (name, tone) => element("div", { class: `sign ${tone}` }, icon(name));
+const content = (...children) => element("div", { class: "content" }, ...children);
+
+function button(app, key, action, { kind = "secondary", back = false, values, picture } = {}) {
+  return element(
+    "button",
+    { type: "button", class: `button ${kind}`, "data-action": key, "data-back": back, onclick: action },
+    picture ? icon(picture) : null,
+    element("span", {}, app.phrase(key, values)));
+}
+
+const actions = (...buttons) => element("div", { class: "actions" }, buttons);
+const cancel = (app) => button(app, "action.cancel", app.act.cancel, { back: true });
+const finish = (app, kind = "primary") => button(app, "action.finish", app.act.finish, { kind, back: true });
+
+function plain(app, { picture, tone = "calm", title, text, values, more = [], buttons = [] }) {
+  return [
+    content(sign(picture, tone), heading(app.say(title)), text ? lead(app.phrase(text, values)) : null, more),
+    buttons.length > 0 ? actions(buttons) : null,
+  ];
+}
+
+function amount(app) {
+  const { total } = app.state.order ?? {};
+  if (!total) return null;
+  return element("p", { class: "amount" },
+    element("span", { class: "amount-label" }, app.say("pay.amount")), element("bdi", {}, total.text));
+}
+
+// Launcher.
+
+function badge(app, id) {
+  const ready = isReady(app.state.capabilities[id]);
+  return element("li", { class: `badge ${ready ? "ready" : "missing"}`, "data-capability": id },
+    icon(ready ? "tick" : "cross"),
+    element("span", {}, `${app.say(`capability.${id}`)}: ${app.say(ready ? "capability.ready" : "capability.missing")}`));
+}
+
+function launcher(app) {
+  const card = ([name, journey]) =>
+    element("li", {},
+      element("button", { type: "button", class: "journey", "data-action": `journey.${name}`, onclick: () => app.act.choose(name) },
+        icon(journey.icon),
+        element("span", { class: "journey-text" },
+          element("strong", {}, app.say(`journey.${name}.title`)), " ",
+          element("span", {}, app.say(`journey.${name}.lead`)))));
+  const ids = [...new Set(Object.values(journeys).flatMap(({ needs, uses }) => [...needs, ...uses]))];
+  return [
+    content(
+      heading(app.say("launcher.title")), lead(app.say("launcher.lead")),
+      element("ul", { class: "journeys", role: "list" }, Object.entries(journeys).map(card)),
+      element("section", { class: "devices", "aria-labelledby": "devices" },
+        element("h2", { id: "devices" }, app.say("launcher.devices")),
+        element("ul", { class: "badges", role: "list" }, ids.map((id) => badge(app, id))))),
+  ];
+}
+
+function warning(app) {
+  const names = missing(app.state.journey, app.state.capabilities).map((id) => app.say(`capability.${id}`));
+  return [
+    content(
+      sign("warning", "attention"), heading(app.say("warning.title")), lead(app.say("warning.lead")),
+      element("ul", { class: "missing-list" }, names.map((name) => element("li", {}, name))),
+      element("p", {}, app.say("warning.choice"))),
+    actions(
+      button(app, "warning.continue", app.act.begin), button(app, "action.cancel", app.act.home, { kind: "primary", back: true })),
+  ];
+}
+
+// Passport.
+
+const fields = {
+  number: { hint: "key.number.hint", keys: "letters", length: 22 },
+  birth: { hint: "key.date.hint", keys: "digits", length: 10 },
+  expiry: { hint: "key.date.hint", keys: "digits", length: 10 },
+  mrz: { hint: "key.mrz.hint", keys: "lines", length: 92, rows: 3 },
+  can: { hint: "key.can.hint", keys: "digits", length: 6 },
+};
+const methods = { fields: ["number", "birth", "expiry"], mrz: ["mrz"], can: ["can"] };
+
+function entry(app, name, focused) {
+  const { hint, length, rows, keys } = fields[name];
+  const { form } = app.state;
+  const wrong = form.wrong[name];
+  const input = element(rows ? "textarea" : "input", {
+    id: `field-${name}`, class: `entry entry-${keys}`, dir: "ltr", rows, maxlength: length, autocomplete: "off",
+    autocapitalize: "characters", spellcheck: "false", inputmode: keys === "digits" ? "numeric" : "text",
+    "aria-describedby": wrong ? `hint-${name} wrong-${name}` : `hint-${name}`, "aria-invalid": wrong ? "true" : undefined,
+    oninput: (event) => (form.fields[name] = event.target.value),
+    onfocus: (event) => focused(event.target, keys, app.say(`key.${name}`)),
+  });
+  input.value = form.fields[name];
+  return element("div", { class: "field" },
+    element("label", { for: input.id }, app.say(`key.${name}`)),
+    element("p", { class: "hint", id: `hint-${name}` }, app.say(hint)),
+    input,
+    wrong ? element("p", { class: "wrong", id: `wrong-${name}` }, icon("warning"), app.say(wrong)) : null);
+}
+
+function key(app) {
+  const { form } = app.state;
+  const place = element("div", { class: "keypad-place" });
+  let shown = null;
+  const focused = (input, keys, label) => {
+    if (shown === input) return;
+    shown = input;
+    place.replaceChildren(keypad(input, keys, label, app.say));
+  };
+  const radio = (name) =>
+    element("label", { class: "choice" },
+      element("input", {
+        type: "radio", name: "method", value: name, id: `method-${name}`, checked: form.method === name,
+        onchange: () => app.act.method(name),
+      }),
+      element("span", {}, app.say(`key.method.${name}`)));
+  const entries = methods[form.method].map((name) => entry(app, name, focused));
+  const first = entries[0].querySelector("input, textarea");
+  const firstName = methods[form.method][0];
+  focused(first, fields[firstName].keys, app.say(`key.${firstName}`));
+  const photo = isReady(app.state.capabilities["camera.document"])
+    ? button(app, "key.photo", app.act.photo, { picture: "camera" }) : null;
+  return [
+    element("form", { class: "content key-form", novalidate: true, onsubmit: app.act.submit },
+      element("div", { class: "key-fields" },
+        heading(app.say("key.title")), lead(app.say("key.lead")),
+        element("fieldset", { class: "choices" },
+          element("legend", {}, app.say("key.method")), Object.keys(methods).map(radio)),
+        app.state.picture ? picture(app) : null,
+        entries),
+      place,
+      actions(
+        element("button", { type: "submit", class: "button primary", "data-action": "key.submit" }, app.say("key.submit")),
+        photo, cancel(app))),
+  ];
+}
+
+function hold(app) {
+  const { step, fraction } = app.state.progress;
+  return [
+    content(
+      element("div", { class: `scene scene-document step-${step}`, "aria-hidden": "true" }, icon("passport")),
+      heading(app.say(`hold.${step}.title`)),
+      lead(app.say(step === "present" ? "hold.present.lead" : "hold.lead")),
+      element("progress", { class: "progress", max: 1, value: fraction, "aria-label": app.say("hold.progress") })),
+    actions(cancel(app)),
+  ];
+}
+
+const verdicts = { yes: ["tick", "good"], no: ["cross", "bad"], unknown: ["question", "attention"] };
+
+function result(app) {
+  const { document: data, security } = app.state.answer;
+  const verdict = security.chipGenuine === "no" ? "no" : security.authentic;
+  const rows = {
+    name: data.name, nationality: data.nationality, number: data.number,
+    birth: shownDate(data.dateOfBirth, app.lang, true), expiry: shownDate(data.dateOfExpiry, app.lang, false),
+  };
+  return [
+    content(
+      element("div", { class: "verdict" }, sign(...verdicts[verdict]),
+        element("div", {},
+          heading(app.say(`result.${verdict}.title`)), lead(app.say(`result.${verdict}.lead`)),
+          element("p", {}, app.say(`result.clone.${security.chipGenuine}`)))),
+      element("div", { class: "person" },
+        app.state.portrait
+          ? element("img", { class: "portrait", src: app.state.portrait, alt: app.say("result.portrait") }) : null,
+        element("dl", { class: "facts" },
+          Object.entries(rows).map(([name, value]) =>
+            element("div", {}, element("dt", {}, app.say(`result.${name}`)), element("dd", {}, element("bdi", {}, value)))))),
+      security.findings.length > 0
+        ? element("details", {}, element("summary", {}, app.say("result.findings")),
+          element("ul", { lang: "en", dir: "ltr" }, security.findings.map((finding) => element("li", {}, finding))))
+        : null),
+    actions(finish(app)),
+  ];
+}
+
+// Camera.
+
+const picture = (app) =>
+  element("img", { class: "picture", src: app.state.picture, alt: app.say("photo.picture") });
+
+function photo(app) {
+  return plain(app, {
+    picture: "camera", title: "photo.title", text: "photo.lead",
+    buttons: [button(app, "photo.take", app.act.capture, { kind: "primary" }), button(app, "action.back", app.act.leavePhoto, { back: true })],
+  });
+}
+
+const photoWait = (app) => plain(app, { picture: "camera", title: "photo.wait.title", text: "hold.lead" });
+
+/** What a picture lacks most; the limits are those below which people could no longer read print. */
+function lacking({ sharpness, glare, coverage }) {
+  if (coverage < 0.6) return "photo.partly";
+  if (glare > 0.25) return "photo.glare";
+  return sharpness < 0.4 ? "photo.blurred" : "photo.good";
+}
+
+function photoShown(app) {
+  const comment = lacking(app.state.quality);
+  const good = comment === "photo.good";
+  return [
+    content(heading(app.say("photo.shown.title")), picture(app),
+      element("p", { class: `comment ${good ? "good" : "attention"}` }, icon(good ? "tick" : "warning"), app.say(comment))),
+    actions(
+      button(app, "photo.use", app.act.usePhoto, { kind: good ? "primary" : "secondary" }),
+      button(app, "photo.again", app.act.capture, { kind: good ? "secondary" : "primary" }),
+      button(app, "action.back", app.act.leavePhoto, { back: true })),
+  ];
+}
+
+// Payment.
+
+function order(app) {
+  const { lines, total } = app.state.order;
+  const head = (name, type) => element("th", { scope: "col", class: type }, app.say(`order.${name}`));
+  return [
+    content(
+      heading(app.say("order.title")),
+      element("table", { class: "order" },
+        element("thead", {}, element("tr", {}, head("item", "text"), head("quantity", "figure"), head("price", "figure"))),
+        element("tbody", {}, lines.map((line) =>
+          element("tr", {},
+            element("td", {}, element("bdi", {}, line.title)),
+            element("td", { class: "figure" }, `${line.quantity}`),
+            element("td", { class: "figure" }, element("bdi", {}, line.total.text))))),
+        element("tfoot", {}, element("tr", {},
+          element("th", { scope: "row", colspan: 2 }, app.say("order.total")),
+          element("td", { class: "figure" }, element("bdi", {}, total.text)))))),
+    actions(
+      button(app, "order.pay", app.act.pay, { kind: "primary", picture: "card", values: { amount: total.text } }), cancel(app)),
+  ];
+}
+
+const orderNone = (app) =>
+  plain(app, {
+    picture: "question", title: "order.none.title", text: "order.none.lead",
+    buttons: [button(app, "action.restart", app.act.home, { kind: "primary", back: true })],
+  });
+
+const taps = { reading: "clock", processing: "clock", idle: "clock", removeCard: "tick", seePhone: "phone", tryAgain: "warning", otherCard: "warning" };
+/** The states in which the customer may still go back. */
+export const cancellable = new Set(["presentCard", "seePhone", "tryAgain", "otherCard"]);
+
+function tap(app) {
+  const { state } = app.state.payment;
+  return [
+    content(
+      state === "presentCard"
+        ? element("div", { class: "scene scene-card", "aria-hidden": "true" }, icon("card"))
+        : sign(taps[state] ?? "clock", ["tryAgain", "otherCard"].includes(state) ? "attention" : "calm"),
+      heading(app.say(`pay.${state}.title`)), lead(app.say(`pay.${state}.lead`)), amount(app)),
+    cancellable.has(state) ? actions(cancel(app)) : null,
+  ];
+}
+
+function paid(app) {
+  const { outcome, answer, receipt } = app.state.payment;
+  const signs = { approved: ["tick", "good"], declined: ["cross", "bad"], cancelled: ["pause", "calm"], unknown: ["question", "attention"] };
+  const loyalty = answer?.loyalty;
+  const shown = answer?.amount?.text ?? app.state.order?.total.text;
+  const printable = outcome === "approved" && (answer ? answer.receipt : isReady(app.state.capabilities["receipt.print"]));
+  const again = outcome === "declined" || outcome === "cancelled";
+  return [
+    content(
+      sign(...signs[outcome]), heading(app.say(`pay.${outcome}.title`)),
+      shown && outcome !== "cancelled"
+        ? element("p", { class: "amount" }, element("span", { class: "amount-label" }, app.say("pay.amount")), element("bdi", {}, shown))
+        : null,
+      lead(app.say(`pay.${outcome}.lead`)),
+      loyalty
+        ? element("p", { class: "loyalty" }, icon("star"),
+          element("span", {}, app.phrase("pay.loyalty", { member: loyalty.member, saved: loyalty.saved.text })))
+        : null,
+      outcome === "unknown" ? element("p", {}, app.phrase("pay.order", { order: app.state.payment.order })) : null,
+      receipt ? element("p", { class: "comment" }, app.say(receipt)) : null),
+    actions(
+      again ? button(app, "action.retry", app.act.retry, { kind: "primary" }) : null,
+      printable && receipt !== "receipt.printed" ? button(app, "receipt.print", app.act.receipt, { picture: "print" }) : null,
+      finish(app, again ? "secondary" : "primary")),
+  ];
+}
+
+const payLost = (app) =>
+  plain(app, {
+    picture: "question", tone: "attention", title: "pay.unknown.title", text: "pay.lost.lead",
+    more: [amount(app), element("p", {}, app.phrase("pay.order", { order: app.state.payment.order }))],
+  });
+
+// Loyalty cards.
+
+const passesHold = (app) => [
+  content(
+    element("div", { class: "scene scene-card", "aria-hidden": "true" }, icon("phone")),
+    heading(app.say("passes.hold.title")), lead(app.say("passes.hold.lead"))),
+  actions(cancel(app)),
+];
+
+function passes(app) {
+  const list = app.state.passes;
+  return [
+    content(
+      sign("star", "calm"), heading(app.say("passes.title")),
+      list.length === 0
+        ? lead(app.say("passes.none"))
+        : element("ul", { class: "passes", role: "list" }, list.map(({ merchant, member }) =>
+          element("li", {}, element("bdi", {}, merchant), " ", member ? element("bdi", { class: "member" }, member) : null)))),
+    actions(finish(app)),
+  ];
+}
+
+// Ends.
+
+const complete = (app) =>
+  plain(app, {
+    picture: "tick", tone: "good", title: "complete.title", text: "complete.lead",
+    more: [element("p", { class: "reference" }, app.phrase("complete.reference", { reference: app.state.reference }))],
+    buttons: [button(app, "action.restart", app.act.reset, { kind: "primary", back: true })],
+  });
+
+const errors = {
+  UNSUPPORTED_ACTION: "error.unsupported", UNSUPPORTED: "error.unsupported", PERMISSION_DENIED: "error.permission",
+  CANCELLED: "error.cancelled", TIMEOUT: "error.timeout", BUSY: "error.busy", DISCONNECTED: "error.disconnected",
+  ACCESS_DENIED: "error.access", READER_DISCONNECTED: "error.reader", CARD_REMOVED: "error.removed",
+  NOT_A_DOCUMENT: "error.notDocument",
+};
+
+/** The text for an error; those of the service are not for customers. */
+export const errorText = (code) => errors[code] ?? "error.other";
+
+const error = (app) =>
+  plain(app, {
+    picture: "warning", tone: "bad", title: "error.title", text: errorText(app.state.error.code),
+    buttons: [
+      app.state.error.recoverable ? button(app, "action.retry", app.act.retry, { kind: "primary" }) : null,
+      button(app, "action.restart", app.act.home, { kind: app.state.error.recoverable ? "secondary" : "primary", back: true }),
+    ],
+  });
+
+const still = (picture, title, text) => (app) => plain(app, { picture, title, text });
+
+export const views = {
+  connecting: still("clock", "connecting.title", "connecting.lead"),
+  noHost: still("pause", "unavailable.title", "unavailable.noHost"),
+  refused: still("warning", "unavailable.title", "unavailable.refused"),
+  outOfService: still("pause", "outOfService.title", "outOfService.lead"),
+  launcher, warning, key, hold, result, photo, photoWait, photoShown, order, orderNone, tap, paid, payLost, passesHold,
+  passes, complete, error,
+};
