@@ -371,10 +371,10 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "TestSupport", "TravelDocument",
+                "CV4L2", "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard",
+                "SmartCardSimulator", "TestSupport", "TravelDocument",
             ],
-            exclude: ["JourneyGuide"]),
+            exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
