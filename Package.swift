@@ -401,14 +401,17 @@ let package = Package(
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ]),
+        // The program that takes images with the virtual machine's cameras.
+        .executableTarget(
+            name: "camera-probe", dependencies: ["KioskBridge"], path: "Tests/KernelTests/camera-probe"),
         // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",
             dependencies: [
                 "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "TestSupport", "reader-probe", "virtual-reader",
+                "TestSupport", "camera-probe", "reader-probe", "virtual-reader",
             ],
-            exclude: ["Guest"]),
+            exclude: ["Guest", "camera-probe"]),
         .testTarget(
             name: "ToolTests",
             dependencies: [

@@ -59,32 +59,32 @@ final class CameraDriver: Sendable {
     fileprivate func control(_ request: UInt, _ argument: UnsafeMutableRawPointer, _ memory: [Int: Memory]) -> Int32 {
         state.withLock { $0.calls.append(request) }
         if let code = answer(request, argument) { return code }
-        func as_<T>(_ type: T.Type) -> UnsafeMutablePointer<T> { argument.assumingMemoryBound(to: type) }
+        func structure<T>(_ type: T.Type) -> UnsafeMutablePointer<T> { argument.assumingMemoryBound(to: type) }
         switch request {
         case CV4L2_QUERYCAP:
-            let answer = as_(v4l2_capability.self)
+            let answer = structure(v4l2_capability.self)
             (answer.pointee.capabilities, answer.pointee.device_caps) = (capabilities, deviceCapabilities)
             withUnsafeMutableBytes(of: &answer.pointee.card) { $0.copyBytes(from: card.prefix(32)) }
         case CV4L2_ENUM_FMT:
-            let format = as_(v4l2_fmtdesc.self)
+            let format = structure(v4l2_fmtdesc.self)
             guard format.pointee.index < formats.count else { return EINVAL }
             format.pointee.pixelformat = formats[Int(format.pointee.index)]
         case CV4L2_ENUM_FRAMESIZES:
-            let size = as_(v4l2_frmsizeenum.self)
+            let size = structure(v4l2_frmsizeenum.self)
             guard size.pointee.index < sizes.count else { return EINVAL }
             size.pointee.type = V4L2_FRMSIZE_TYPE_DISCRETE.rawValue
             (size.pointee.discrete.width, size.pointee.discrete.height) = sizes[Int(size.pointee.index)]
         case CV4L2_S_FMT: break
         case CV4L2_REQBUFS:
-            let buffers = as_(v4l2_requestbuffers.self)
+            let buffers = structure(v4l2_requestbuffers.self)
             if buffers.pointee.count > 0 { buffers.pointee.count = self.buffers }
         case CV4L2_QUERYBUF:
-            let buffer = as_(v4l2_buffer.self)
+            let buffer = structure(v4l2_buffer.self)
             (buffer.pointee.length, buffer.pointee.m.offset) = (length, buffer.pointee.index * length)
         case CV4L2_QBUF:
-            state.withLock { $0.queued.append(as_(v4l2_buffer.self).pointee.index) }
+            state.withLock { $0.queued.append(structure(v4l2_buffer.self).pointee.index) }
         case CV4L2_DQBUF:
-            let buffer = as_(v4l2_buffer.self)
+            let buffer = structure(v4l2_buffer.self)
             let (number, isQueued) = state.withLock { state in
                 defer { state.frames += 1 }
                 return (state.frames, !state.queued.isEmpty)

@@ -31,7 +31,16 @@ public struct Camera: Sendable {
     ///   - device: one of ``devices()``.
     ///   - limits: for the images.
     public init(_ device: CameraDevice, limits: CameraLimits = CameraLimits()) {
-        self.init(path: device.path, limits: limits, KernelCameraSystem())
+        self.init(path: device.path, limits: limits)
+    }
+
+    /// Creates a camera; nothing is opened yet.
+    ///
+    /// - Parameters:
+    ///   - path: the device file, such as `/dev/video0`, or a link to it in `/dev/v4l/by-id`.
+    ///   - limits: for the images.
+    public init(path: String, limits: CameraLimits = CameraLimits()) {
+        self.init(path: path, limits: limits, KernelCameraSystem())
     }
 
     init(path: String, limits: CameraLimits = CameraLimits(), _ system: any CameraSystem) {
@@ -96,7 +105,7 @@ public struct Camera: Sendable {
         guard let mode = try node.description(limits)?.modes.first else {
             throw CameraError.noUsableFormat
         }
-        let format = try node.start(mode)
+        let format = try node.start(mode, limits)
         var (good, corrupt) = (0, 0)
         while corrupt < CameraLimits.corruptFrames, let time = deadline.remaining(Self.slice) {
             if isCanceled() { throw CancellationError() }
@@ -123,42 +132,46 @@ public struct Camera: Sendable {
 
 /// The capture of documents, for a capability of the bridge.
 public struct CameraCapture: Sendable {
-    /// The limits for the images.
+    /// The limits for the images of a camera that is looked for.
     public var limits: CameraLimits
+    private let system: any CameraSystem
 
     /// Creates a capture.
-    public init(limits: CameraLimits = CameraLimits()) { self.limits = limits }
+    public init(limits: CameraLimits = CameraLimits()) { self.init(limits: limits, KernelCameraSystem()) }
+
+    init(limits: CameraLimits = CameraLimits(), _ system: any CameraSystem) {
+        (self.limits, self.system) = (limits, system)
+    }
 
     /// Takes an image of a document and measures it.
     ///
     /// - Parameters:
-    ///   - device: the camera; nil for the first that the machine has.
-    ///   - limit: the longest time.
-    /// - Throws: ``CameraError``; `CancellationError` when the task is canceled.
+    ///   - camera: the camera; nil for the first one of the machine that is free.
+    ///   - limit: the longest time for the image.
+    /// - Throws: ``CameraError``, which says why there is no camera, where that is known; `CancellationError` when the task
+    ///   is canceled.
     public func documentImage(
-        from device: CameraDevice? = nil, within limit: Duration = .seconds(10)
+        from camera: Camera? = nil, within limit: Duration = .seconds(10)
     ) async throws -> (image: CameraImage, quality: DocumentImageQuality) {
-        let system = KernelCameraSystem()
-        let path: String
-        if let device { path = device.path } else { path = try await Self.firstCamera(system) }
-        return try await documentImage(from: Camera(path: path, limits: limits, system), within: limit)
-    }
-
-    func documentImage(
-        from camera: Camera, within limit: Duration
-    ) async throws -> (image: CameraImage, quality: DocumentImageQuality) {
-        let image = try await camera.capture(within: limit)
-        // Some milliseconds of computing.
-        guard let gray = try? CameraJPEG.gray(image),
-            let quality = DocumentImageQuality(gray: gray, width: image.width, height: image.height)
-        else { throw CameraError.malformedAnswer("an image of \(image.width) × \(image.height) pixels") }
+        let chosen = if let camera { camera } else { try await firstCamera() }
+        let image = try await chosen.capture(within: limit)
+        let quality = await DispatchQueue(label: "image").blocking {
+            (try? CameraJPEG.gray(image)).flatMap {
+                DocumentImageQuality(gray: $0, width: image.width, height: image.height)
+            }
+        }
+        guard let quality else {
+            throw CameraError.malformedAnswer("an image of \(image.width) × \(image.height) pixels")
+        }
         return (image, quality)
     }
 
-    /// Why there is none, where that is known.
-    private static func firstCamera(_ system: any CameraSystem) async throws -> String {
-        let result = await DispatchQueue(label: "cameras").blocking { CameraDetector.check(system) }
-        if let first = result.cameras.first(where: { !result.inUse.contains($0.path) }) { return first.path }
+    private func firstCamera() async throws -> Camera {
+        let (system, limits) = (system, limits)
+        let result = await DispatchQueue(label: "cameras").blocking { CameraDetector.check(system, limits) }
+        if let first = result.cameras.first(where: { !result.inUse.contains($0.path) }) {
+            return Camera(path: first.path, limits: limits, system)
+        }
         if let path = result.inUse.first { throw CameraError.inUse(path: path) }
         throw result.notPermitted.first.map { CameraError.notPermitted(path: $0) } ?? .noCamera
     }

@@ -61,7 +61,7 @@ private struct GrayImage {
         return GrayImage(sums.map { UInt8($0 / (factor * factor)) }, newWidth, newHeight)
     }
 
-    /// The rectangle around strong edges, without the outermost hundredth of them on each side, which may be dirt; nil
+    /// The rectangle around strong edges, without the outermost two-hundredth of them on each side, which may be dirt; nil
     /// without edges.
     func document() -> Rectangle? {
         var columns = [Int](repeating: 0, count: width)
@@ -86,9 +86,9 @@ private struct GrayImage {
     /// A change of brightness over two pixels that print and the border of a document have.
     private static let strongEdge = 40
 
-    /// At least three of the places between which 98 hundredths of all are.
+    /// The places between which 99 hundredths of all are, and one more on each side.
     private static func middle(_ counts: [Int]) -> Range<Int>? {
-        let spare = counts.reduce(0, +) / 100
+        let spare = counts.reduce(0, +) / 200
         guard counts.contains(where: { $0 > 0 }) else { return nil }
         func place(_ indices: some Sequence<Int>) -> Int {
             var seen = 0

@@ -149,7 +149,7 @@ struct CameraNode: ~Copyable {
     // MARK: Streaming
 
     /// Settles the format and starts to take images.
-    mutating func start(_ mode: CameraMode) throws(CameraError) -> Format {
+    mutating func start(_ mode: CameraMode, _ limits: CameraLimits) throws(CameraError) -> Format {
         var answer = v4l2_format()
         answer.type = Self.capture
         answer.fmt.pix.width = UInt32(clamping: mode.width)
@@ -158,6 +158,8 @@ struct CameraNode: ~Copyable {
         answer.fmt.pix.field = V4L2_FIELD_NONE.rawValue
         try control("VIDIOC_S_FMT", CV4L2_S_FMT, &answer)
         let format = try Self.checked(answer.fmt.pix, mode)
+        // A driver with sizes of its own need not keep to the one it was asked for.
+        guard format.width <= limits.width, format.height <= limits.height else { throw .noUsableFormat }
 
         var request = v4l2_requestbuffers()
         (request.count, request.type, request.memory) = (4, Self.capture, V4L2_MEMORY_MMAP.rawValue)
