@@ -371,8 +371,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CV4L2", "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard",
-                "SmartCardSimulator", "TestSupport", "TravelDocument",
+                "CUMockdev", "CV4L2", "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard",
+                "SmartCardSimulator", "TestSupport", "TravelDocument", "USBTestSupport",
             ],
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(

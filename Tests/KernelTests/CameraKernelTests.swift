@@ -19,7 +19,7 @@ struct CameraKernelTests {
         let sizes = try await step("camera-sizes").output.matches(of: #/Discrete (\d+)x(\d+)/#).compactMap { match in
             Int(match.1).flatMap { width in Int(match.2).map { (width: width, height: $0) } }
         }
-        let fitting = sizes.filter { $0.width <= 1920 && $0.height <= 1080 }
+        let fitting = sizes.filter { $0.width <= 1920 && $0.height <= 1440 }
             .sorted { $0.width * $0.height > $1.width * $1.height }
         #expect(fitting.count == 5 && sizes.count == 6)
         #expect(
@@ -27,7 +27,7 @@ struct CameraKernelTests {
                 /dev/video0: vivid, vivid, platform:vivid-000
                 \(fitting.map { "  yuyv \($0.width)x\($0.height)" }.joined(separator: "\n"))
                 /dev/video3: vivid, vivid, platform:vivid-002
-                  yuyv 1920x1080
+                  yuyv 1920x1440
                 available: true, granted
 
                 """)

@@ -56,7 +56,12 @@ final class CameraDriver: Sendable {
         (self.buffers, self.length, self.frame, self.answer) = (buffers, length, frame, answer)
     }
 
-    fileprivate func control(_ request: UInt, _ argument: UnsafeMutableRawPointer, _ memory: [Int: Memory]) -> Int32 {
+    /// Answers an ioctl with an error or zero.
+    ///
+    /// - Parameter write: puts an image into the buffer at an offset.
+    func control(
+        _ request: UInt, _ argument: UnsafeMutableRawPointer, write: (_ bytes: [UInt8], _ offset: Int) -> Void
+    ) -> Int32 {
         state.withLock { $0.calls.append(request) }
         if let code = answer(request, argument) { return code }
         func structure<T>(_ type: T.Type) -> UnsafeMutablePointer<T> { argument.assumingMemoryBound(to: type) }
@@ -91,7 +96,7 @@ final class CameraDriver: Sendable {
             }
             guard isQueued, let frame = frame(number) else { return EAGAIN }
             let index = state.withLock { $0.queued.removeFirst() }
-            memory[Int(index * length)]?.bytes.copyBytes(from: frame.bytes.prefix(Int(length)))
+            write(Array(frame.bytes.prefix(Int(length))), Int(index * length))
             buffer.pointee.index = frame.index ?? index
             buffer.pointee.bytesused = frame.used ?? UInt32(frame.bytes.count)
             buffer.pointee.flags = frame.flags
@@ -134,8 +139,10 @@ final class CameraMachine: CameraSystem {
 
     func control(_ file: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) throws(CameraFault) {
         let path = path(file)
-        let code = drivers[path]?.control(request, argument, memory.withLock { $0[path] ?? [:] }) ?? EBADF
-        guard code == 0 else { throw CameraFault(code: code) }
+        let code = drivers[path]?.control(request, argument) { bytes, offset in
+            memory.withLock { $0[path]?[offset] }?.bytes.copyBytes(from: bytes)
+        }
+        guard code == 0 else { throw CameraFault(code: code ?? EBADF) }
     }
 
     func wait(for file: Int32, milliseconds: Int32) throws(CameraFault) -> Bool {

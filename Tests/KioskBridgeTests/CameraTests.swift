@@ -43,24 +43,25 @@ import Testing
             let cameras = CameraDetector.check(CameraMachine(CameraDriver(formats: formats, sizes: sizes))).cameras
             return cameras.flatMap(\.modes).map { "\($0.encoding) \($0.width)x\($0.height)" }
         }
-        let sizes: [(UInt32, UInt32)] = [(640, 480), (1920, 1080), (3840, 2160), (1280, 720)]
+        let sizes: [(UInt32, UInt32)] = [(640, 480), (1920, 1080), (1600, 1200), (3840, 2160), (1280, 720)]
         #expect(
             modes([CV4L2_YUYV, CV4L2_MJPEG], sizes) == [
-                "jpeg 1920x1080", "jpeg 1280x720", "jpeg 640x480", "yuyv 1920x1080", "yuyv 1280x720", "yuyv 640x480",
+                "jpeg 1920x1080", "jpeg 1600x1200", "jpeg 1280x720", "jpeg 640x480", "yuyv 1920x1080", "yuyv 1600x1200",
+                "yuyv 1280x720", "yuyv 640x480",
             ])
         // H.264, and RGB of 24 bits.
         #expect(modes([0x3436_3248, 0x3342_4752], sizes) == [])
         #expect(modes([CV4L2_YUYV], [(0, 0), (641, 480), (640, 0), (0xFFFF_FFFF, 0xFFFF_FFFF)]) == [])
         #expect(modes([CV4L2_JPEG, CV4L2_JPEG], [(8, 8), (8, 8)]) == ["jpeg 8x8"])
         // Where the driver has no list.
-        #expect(modes([CV4L2_MJPEG], []) == ["jpeg 1920x1080"])
+        #expect(modes([CV4L2_MJPEG], []) == ["jpeg 1920x1440"])
     }
 
     @Test(
         "a range of sizes gives the largest step within the limits",
         arguments: [
-            ([16, 4096, 16], [16, 4096, 8], "1920x1080"), ([48, 1000, 2], [48, 700, 2], "1000x700"),
-            ([100, 5000, 1000], [100, 5000, 500], "1100x600"), ([2000, 4000, 2], [16, 4096, 2], nil),
+            ([16, 4096, 16], [16, 4096, 8], "1920x1440"), ([48, 1000, 2], [48, 700, 2], "1000x700"),
+            ([100, 5000, 1000], [100, 5000, 500], "1100x1100"), ([2000, 4000, 2], [16, 4096, 2], nil),
             ([16, 4096, 0], [16, 4096, 2], nil), ([4096, 16, 2], [16, 4096, 2], nil),
             ([0, 0, 1], [0, 0, 1], nil), ([1, 0xFFFF_FFFF, 0xFFFF_FFFF], [2, 0xFFFF_FFFF, 1], nil),
         ] as [([UInt32], [UInt32], String?)])
@@ -218,6 +219,52 @@ import Testing
         let driver = CameraDriver { _ in .now - start < .seconds(1) ? nil : .init(bytes: Self.yuyv()) }
         let image = try await Self.camera(driver) { $0.settlingFrames = 1_000_000 }.capture(within: .seconds(4))
         #expect(image.width == 64)
+    }
+
+    @Test("images of one camera are taken one after the other") func twoAtOnce() async throws {
+        let driver = CameraDriver { _ in .init(bytes: Self.yuyv()) }
+        let isOpenTwice = Mutex(false)
+        let watched = CameraDriver(
+            frame: driver.frame,
+            answer: { request, _ in
+                guard request == CV4L2_QUERYCAP || request == CV4L2_STREAMOFF else { return nil }
+                driver.state.withLock { state in
+                    if request == CV4L2_QUERYCAP, state.isOpen { isOpenTwice.withLock { $0 = true } }
+                    state.isOpen = request == CV4L2_QUERYCAP
+                }
+                return nil
+            })
+        let camera = Self.camera(watched)
+        async let one = camera.capture(within: .seconds(60))
+        async let other = camera.capture(within: .seconds(60))
+        #expect(try await [one.width, other.width] == [64, 64])
+        #expect(watched.state.withLock { $0.openings } == 2 && !isOpenTwice.withLock { $0 })
+    }
+
+    @Test("limits that admit nothing give nothing") func noLimits() async throws {
+        for (width, height) in [(0, 0), (-1, 1440), (1920, 0), (63, 48), (64, 47)] {
+            let driver = CameraDriver { _ in .init(bytes: Self.yuyv()) }
+            let camera = Self.camera(driver) { ($0.width, $0.height) = (width, height) }
+            await #expect(throws: CameraError.noUsableFormat) { try await camera.capture() }
+        }
+        let missing = Camera(path: "/dev/video7", CameraMachine(CameraDriver()))
+        await #expect(throws: CameraError.noCamera) { try await missing.capture() }
+    }
+
+    @Test("a document is taken with the first camera that is free, or it is said why there is none")
+    func document() async throws {
+        let working = CameraDriver { _ in .init(bytes: Self.yuyv()) }
+        let inUse = CameraDriver(answer: { request, _ in request == CV4L2_REQBUFS ? EBUSY : nil })
+        let denied = CameraDriver(openError: EACCES)
+        func take(_ drivers: [CameraDriver]) async throws -> CameraImage {
+            let pairs = drivers.enumerated().map { ("/dev/video\($0)", $1) }
+            let capture = CameraCapture(CameraMachine(Dictionary(uniqueKeysWithValues: pairs)))
+            return try await capture.documentImage(within: .seconds(60)).image
+        }
+        #expect(try await take([denied, inUse, working]).width == 64)
+        await #expect(throws: CameraError.inUse(path: "/dev/video1")) { try await take([denied, inUse]) }
+        await #expect(throws: CameraError.notPermitted(path: "/dev/video0")) { try await take([denied]) }
+        await #expect(throws: CameraError.noCamera) { try await take([]) }
     }
 
     @Test("a camera that gives nothing is waited for no longer than it was said") func silent() async throws {

@@ -63,7 +63,7 @@ public struct Camera: Sendable {
         let delivery = Delivery<CameraImage>()
         return try await withTaskCancellationHandler {
             try await toTheEnd {
-                try await delivery.receive(within: limit + Self.grace, or: CameraError.timedOut) {
+                try await delivery.receive(within: deadline.limit + Self.grace, or: CameraError.timedOut) {
                     thread.async {
                         delivery.deliver(Result { try image(until: deadline) { isCanceled.isSet } })
                     }

@@ -54,7 +54,7 @@ public struct CameraLimits: Hashable, Sendable {
     /// The greatest width of an image in pixels.
     public var width = 1920
     /// The greatest height of an image in pixels.
-    public var height = 1080
+    public var height = 1440
     /// The greatest length of an image in bytes, as JPEG.
     public var bytes = 8 * 1_048_576
     /// The images that are passed over first, while the camera adapts to the light; fewer where half of the time has
@@ -88,7 +88,7 @@ enum FrameSizes: Sendable {
     func largest(within limits: CameraLimits) -> (width: Int, height: Int)? {
         switch self {
         case .discrete(let width, let height):
-            1...limits.width ~= width && 1...limits.height ~= height ? (width, height) : nil
+            width <= limits.width && height <= limits.height ? (width, height) : nil
         case .stepwise(let width, let height):
             if let width = Self.largest(width, limits.width), let height = Self.largest(height, limits.height) {
                 (width, height)

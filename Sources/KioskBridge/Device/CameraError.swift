@@ -1,3 +1,5 @@
+import Glibc
+
 /// A camera that gives no image: the reason, without anything of the picture.
 public enum CameraError: Error, Hashable, Sendable {
     /// No camera that the kiosk can use is attached.
@@ -31,7 +33,7 @@ extension CameraError: CustomStringConvertible {
         case .timedOut: "the camera gave no image in time"
         case .corruptFrames(let count): "the camera gave \(count) damaged images and no whole one in time"
         case .malformedAnswer(let what): "the camera's driver contradicts itself: \(what)"
-        case .failed(let call, let code): "\(call) of the camera failed: error \(code)"
+        case .failed(let call, let code): "\(call) of the camera failed: \(String(cString: strerror(code)))"
         }
     }
 

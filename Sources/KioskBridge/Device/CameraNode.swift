@@ -31,7 +31,12 @@ struct CameraNode: ~Copyable {
 
     init(opening path: String, _ system: any CameraSystem) throws(CameraError) {
         (self.path, self.system) = (path, system)
-        do { file = try system.open(path) } catch { throw CameraError(error, "open", path) }
+        do { file = try system.open(path) } catch {
+            switch error.code {
+            case ENOENT, ENODEV, ENXIO: throw .noCamera
+            default: throw CameraError(error, "open", path)
+            }
+        }
     }
 
     deinit {
@@ -67,7 +72,7 @@ struct CameraNode: ~Copyable {
         var answer = v4l2_capability()
         try control("VIDIOC_QUERYCAP", CV4L2_QUERYCAP, &answer)
         // ioctl VIDIOC_QUERYCAP: device_caps are of this file, capabilities of the whole device.
-        let hasOwn = answer.capabilities & UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_CAP_DEVICE_CAPS)) != 0
+        let hasOwn = answer.capabilities & V4L2_CAP_DEVICE_CAPS != 0
         let able = hasOwn ? answer.device_caps : answer.capabilities
         let needed = UInt32(V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING)
         guard able & needed == needed else { return nil }
@@ -104,7 +109,8 @@ struct CameraNode: ~Copyable {
             // Without a list the driver is asked for the largest size, and says what it makes of that.
             let found =
                 sizes(of: pixelFormat)?.compactMap { $0.largest(within: limits) } ?? [(limits.width, limits.height)]
-            for (width, height) in found where encoding == .jpeg || width.isMultiple(of: 2) {
+            for (width, height) in found where width > 0 && height > 0 {
+                guard encoding == .jpeg || width.isMultiple(of: 2) else { continue }
                 let mode = CameraMode(encoding, width: width, height: height, pixelFormat: pixelFormat)
                 if !modes.contains(mode) { modes.append(mode) }
             }
@@ -195,7 +201,7 @@ struct CameraNode: ~Copyable {
         // Zero where rows have no padding, or the images are compressed.
         let stride = answer.bytesperline == 0 ? 2 * width : Int(answer.bytesperline)
         if encoding == .yuyv {
-            guard width.isMultiple(of: 2), 2 * width...CameraLimits.buffer / height ~= stride else {
+            guard width.isMultiple(of: 2), stride >= 2 * width, stride * height <= CameraLimits.buffer else {
                 throw .malformedAnswer("rows of \(stride) bytes")
             }
         }
@@ -227,6 +233,8 @@ struct CameraNode: ~Copyable {
         do throws(CameraError) {
             try control("VIDIOC_DQBUF", CV4L2_DQBUF, &buffer)
         } catch .failed(_, EAGAIN) {
+            // It was said that there is one: a driver that says so without end does not use up the processor.
+            usleep(1000)
             return nil
         }
         guard buffers.indices.contains(Int(buffer.index)) else {
@@ -247,7 +255,7 @@ extension CameraError {
     fileprivate init(_ fault: CameraFault, _ call: String, _ path: String) {
         self =
             switch fault.code {
-            case ENODEV, ENXIO, ENOENT: .disconnected
+            case ENODEV, ENXIO: .disconnected
             case EACCES, EPERM: .notPermitted(path: path)
             case EBUSY: .inUse(path: path)
             default: .failed(call: call, code: fault.code)
