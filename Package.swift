@@ -387,10 +387,11 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport", "ProximityReader",
-                "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", crypto,
+                "CUMockdev", "CV4L2", "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport",
+                "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", "USBTestSupport",
+                crypto,
             ],
-            exclude: ["JourneyGuide"]),
+            exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
@@ -417,14 +418,17 @@ let package = Package(
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ]),
+        // The program that takes images with the virtual machine's cameras.
+        .executableTarget(
+            name: "camera-probe", dependencies: ["KioskBridge"], path: "Tests/KernelTests/camera-probe"),
         // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",
             dependencies: [
                 "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "TestSupport", "reader-probe", "virtual-reader",
+                "TestSupport", "camera-probe", "reader-probe", "virtual-reader",
             ],
-            exclude: ["Guest"]),
+            exclude: ["Guest", "camera-probe"]),
         .testTarget(
             name: "ToolTests",
             dependencies: [
