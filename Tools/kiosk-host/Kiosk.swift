@@ -20,7 +20,7 @@ import TravelDocument
     private var following: Task<Void, Never>?
 
     init(_ options: KioskHost) async throws {
-        let host = BridgeHost(hostVersion: KioskHost.configuration.version)
+        let host = BridgeHost(hostVersion: KioskHost.version)
         self.host = host
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
         orders = DemoOrders(amount: amount, currency: options.currency)
@@ -39,6 +39,7 @@ import TravelDocument
                 "The virtual passport opens with the card access number 123456",
             ]
         }
+        host.useDocumentCamera()
         host.followSleep()
         let messages = host.messages
         following = Task { [orders] in

@@ -35,7 +35,9 @@ struct KioskHost: AsyncParsableCommand {
               2  the command line is invalid, or the port is in use
               5  the reader or the payment service failed at the start
             """,
-        version: "0.1.0")
+        version: version)
+
+    static let version = "0.1.0"
 
     @Flag(help: "Use a software reader, on which virtual documents and phones are put, and a payment sandbox.")
     var virtual = false
@@ -129,7 +131,7 @@ struct KioskHost: AsyncParsableCommand {
     }
 
     private func configuration() throws -> BridgeServer.Configuration {
-        BridgeServer.Configuration(port: port, files: try files())
+        BridgeServer.Configuration(port: port, files: try files(), admitsOwnPages: true)
     }
 
     private func files() throws -> [String: BridgeServer.File] {
