@@ -5,6 +5,8 @@ import KioskBridge
 actor DemoOrders: KioskOrders {
     private var number = 1000
     private var order: KioskOrder?
+    /// The last orders that were paid, for their receipts.
+    private var paid: [KioskOrder] = []
     private let currency: String
     private let amount: Decimal
 
@@ -25,7 +27,10 @@ actor DemoOrders: KioskOrders {
     func settle(_ id: String, _ outcome: KioskPaymentOutcome) {
         guard order?.id == id else { return }
         switch outcome {
-        case .approved: order?.status = .paid
+        case .approved(let amount):
+            order?.status = .paid
+            order?.total = amount
+            paid = paid.suffix(19) + [order].compactMap { $0 }
         case .unknown: order?.status = .unknown
         case .declined, .cancelled: break
         }
@@ -34,6 +39,6 @@ actor DemoOrders: KioskOrders {
     /// Begins with the next customer, unless the present one's payment has an unknown outcome.
     func takeNextCustomer() { if order?.status == .paid { order = nil } }
 
-    /// The order of an id, if it is paid.
-    func paidOrder(_ id: String) -> KioskOrder? { order?.id == id && order?.status == .paid ? order : nil }
+    /// Returns a paid order; nil if it is not, or was too long ago.
+    func paidOrder(_ id: String) -> KioskOrder? { paid.last { $0.id == id } }
 }

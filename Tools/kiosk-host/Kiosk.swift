@@ -24,14 +24,14 @@ import TravelDocument
         self.host = host
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
         orders = DemoOrders(amount: amount, currency: options.currency)
-        let device = options.virtual ? SoftwareACR122U() : nil
+        let reader = options.virtual ? VirtualReader(SoftwareACR122U()) : nil
         let trust = try Self.trust(options)
         host.register(
-            NFCReadCapability(reader: device.map { .reader(VirtualReader($0)) } ?? .automatic, trust: { trust }))
-        let service = try await service(options, device)
-        if let service { try await takePayments(service, isVirtual: device != nil) }
-        if let device {
-            let customer = VirtualCustomer(device, document: options.document, card: options.card)
+            NFCReadCapability(reader: reader.map { .reader($0) } ?? .automatic, trust: { trust }))
+        let service = try await service(options, reader)
+        if let service { try await takePayments(service, isVirtual: reader != nil) }
+        if let reader {
+            let customer = VirtualCustomer(reader.device, document: options.document, card: options.card)
             customer.follow(host, service?.reader)
             self.customer = customer
             introduction += [
@@ -59,14 +59,14 @@ import TravelDocument
     }
 
     /// Returns the reader and its payment service; nil without a payment service.
-    private func service(_ options: KioskHost, _ device: SoftwareACR122U?) async throws -> TapToPayService? {
+    private func service(_ options: KioskHost, _ reader: VirtualReader?) async throws -> TapToPayService? {
         var address = options.service.flatMap(URL.init(string:))
-        if address == nil, device != nil {
+        if address == nil, reader != nil {
             let sandbox = try await SandboxProcess()
             (self.sandbox, address) = (sandbox, sandbox.address)
         }
         guard let address else { return nil }
-        var configuration = try device.map(Demonstration.configuration) ?? ProximityReaderSystem.Configuration()
+        var configuration = try reader.map(Demonstration.configuration) ?? ProximityReaderSystem.Configuration()
         configuration.passes = try Demonstration.merchant()
         ProximityReaderSystem.bootstrap(try configuration.validated())
         introduction.append("Payment service: \(address.absoluteString)")

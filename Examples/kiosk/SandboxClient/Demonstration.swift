@@ -30,12 +30,12 @@ package enum Demonstration {
         return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
-    /// Returns a terminal with a software reader that knows the keys behind the virtual cards' certificates.
+    /// Returns a terminal with this reader that knows the keys behind the virtual cards' certificates.
     package static func configuration(
-        _ device: SoftwareACR122U
+        _ reader: VirtualReader
     ) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
-        configuration.reader = .reader(VirtualReader(device))
+        configuration.reader = .reader(reader)
         for key in VirtualCards.certificationAuthorityKeys {
             configuration.certificationAuthorityKeys.insert(
                 try CAPublicKey(

@@ -35,8 +35,9 @@ struct DocumentAnswer {
             "sex": .string(zone.sex.map { String($0.rawValue) } ?? "<"),
         ]
         let today = DocumentDate(date)
-        document["dateOfBirth"] = today.flatMap { zone.dateOfBirth.birth(notAfter: $0) }.map { .string(text($0)) }
-        document["dateOfExpiry"] = today.flatMap { zone.dateOfExpiry.expiry(near: $0) }.map { .string(text($0)) }
+        // Empty if no calendar has the date.
+        document["dateOfBirth"] = .string(today.flatMap { zone.dateOfBirth.birth(notAfter: $0) }.map(text) ?? "")
+        document["dateOfExpiry"] = .string(today.flatMap { zone.dateOfExpiry.expiry(near: $0) }.map(text) ?? "")
         return document
     }
 

@@ -33,6 +33,8 @@ public import ProximityReader
     private let pricing: Pricing?
     private weak var host: BridgeHost?
     private var attempt: Attempt?
+    /// The order as the application last told it.
+    private var lastOrder: KioskOrder?
     private var isUnderWay = false
     private var isReaderThere = false
     private var watches: [Task<Void, Never>] = []
@@ -57,19 +59,20 @@ public import ProximityReader
 
     public var capabilities: [String: CapabilityState] {
         [
-            "payment": CapabilityState(
+            "payment.start": CapabilityState(
                 isSupported: isReaderThere, permissionState: isReaderThere ? .granted : .unavailable,
                 reason: isReaderThere ? nil : "no reader is ready")
         ]
     }
 
     public var snapshot: [String: JSONValue] {
-        guard let attempt else { return ["payment": nil] }
+        let order = lastOrder?.json(Locale(identifier: "en_US")) ?? .null
+        guard let attempt else { return ["payment": nil, "order": order] }
         var payment: [String: JSONValue] = [
             "order": .string(attempt.order.id), "state": .string(attempt.state.rawValue),
         ]
-        payment["outcome"] = attempt.outcome.map { .object($0) }
-        return ["payment": .object(payment)]
+        payment.merge(attempt.outcome ?? [:]) { present, _ in present }
+        return ["payment": .object(payment), "order": order]
     }
 
     public func attach(to host: BridgeHost) {
@@ -79,7 +82,10 @@ public import ProximityReader
         watches = [
             Task { [weak self] in for await message in messages { self?.show(message) } },
             Task { [weak self] in for await event in events { self?.take(event) } },
-            Task { [weak self] in await self?.lookForReader() },
+            Task { [weak self] in
+                await self?.lookForReader()
+                _ = await self?.presentOrder()
+            },
         ]
         host.onBackground { [weak self] in await self?.service.suspend() }
         host.onForeground { [weak self] in
@@ -139,7 +145,7 @@ public import ProximityReader
         let locale = Locale(identifier: data["locale"]?.text.flatMap { $0.utf8.count <= 35 ? $0 : nil } ?? "en_US")
         switch request.payload.action {
         case "order.get":
-            let order = await orders.currentOrder()
+            let order = await presentOrder()
             responder.respond(status: .success, data: ["order": order?.json(locale) ?? .null])
         case "payment.cancel":
             let isCancelled = isUnderWay ? await service.cancelRead() : false
@@ -149,10 +155,15 @@ public import ProximityReader
         }
     }
 
+    private func presentOrder() async -> KioskOrder? {
+        lastOrder = await orders.currentOrder()
+        return lastOrder
+    }
+
     private func start(_ data: [String: JSONValue], _ locale: Locale, _ responder: BridgeResponder) async {
         guard !isUnderWay else { return responder.fail(.init(.busy, "a payment is under way")) }
         isUnderWay = true
-        let order = await orders.currentOrder()
+        let order = await presentOrder()
         guard let order, let id = data["order"]?.text, id == order.id else {
             isUnderWay = false
             return responder.fail(.init(.invalidRequest, "order: that of the present order is due"))
@@ -180,23 +191,39 @@ public import ProximityReader
     private func pay(_ order: KioskOrder, _ locale: Locale) async -> Result<[String: JSONValue], BridgeErrorPayload> {
         defer { isUnderWay = false }
         do {
-            let outcome = try await charge(order)
-            await orders.settle(order.id, outcome)
-            let answer = answer(outcome, order, locale)
-            end(outcome, answer)
-            return .success(answer)
+            return await settle(try await charge(order), order, locale)
+        } catch TapToPayError.outcomeUnknown(let key) {
+            return await settle(.unknown(key: key), order, locale)
         } catch {
             let reason = BridgeErrorPayload(payment: error)
-            if case TapToPayError.outcomeUnknown(let key) = error {
-                await orders.settle(order.id, .unknown(key: key))
-                let answer = answer(.unknown(key: key), order, locale)
-                end(.unknown(key: key), answer)
-                return .success(answer)
-            }
-            await orders.settle(order.id, .cancelled)
+            await settle(order.id, .cancelled)
             if case TapToPayError.anotherInterfaceNeeded = error { show(.otherCard) } else { show(.cancelled) }
             return .failure(reason)
         }
+    }
+
+    private func settle(_ id: String, _ outcome: KioskPaymentOutcome) async {
+        await orders.settle(id, outcome)
+        _ = await presentOrder()
+    }
+
+    private func settle(
+        _ outcome: KioskPaymentOutcome, _ order: KioskOrder, _ locale: Locale
+    ) async -> Result<[String: JSONValue], BridgeErrorPayload> {
+        await settle(order.id, outcome)
+        guard outcome != .cancelled else {
+            show(.cancelled)
+            return .failure(.init(.cancelled, "a pass was read, and no card to pay with"))
+        }
+        let answer = answer(outcome, order, locale)
+        attempt?.outcome = answer
+        switch outcome {
+        case .approved: show(.approved)
+        case .declined: show(.declined)
+        case .cancelled: show(.cancelled)
+        case .unknown: show(.unknown)
+        }
+        return .success(answer)
     }
 
     private func charge(_ order: KioskOrder) async throws -> KioskPaymentOutcome {
@@ -220,20 +247,12 @@ public import ProximityReader
         payment.status == .approved ? .approved(amount) : .declined(message: payment.message)
     }
 
-    private func end(_ outcome: KioskPaymentOutcome, _ answer: [String: JSONValue]) {
-        attempt?.outcome = answer
-        switch outcome {
-        case .approved: show(.approved)
-        case .declined: show(.declined)
-        case .cancelled: show(.cancelled)
-        case .unknown: show(.unknown)
-        }
-    }
-
     private func answer(
         _ outcome: KioskPaymentOutcome, _ order: KioskOrder, _ locale: Locale
     ) -> [String: JSONValue] {
-        var answer: [String: JSONValue] = ["receipt": false]
+        var answer: [String: JSONValue] = [
+            "receipt": false, "amount": .money(attempt?.price?.amount ?? order.total, order.currencyCode, locale),
+        ]
         switch outcome {
         case .approved(let amount):
             answer["outcome"] = "approved"

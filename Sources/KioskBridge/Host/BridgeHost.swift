@@ -184,10 +184,10 @@ extension BridgeHostDelegate {
 
     private var snapshot: [String: JSONValue] {
         var snapshot: [String: JSONValue] = [
-            "inService": .bool(isInService), "background": .bool(isInBackground),
+            "inService": .bool(isInService), "background": .bool(isInBackground), "order": nil, "payment": nil,
             "capabilities": .object(capabilities.mapValues(\.json)),
         ]
-        for handler in handlers { snapshot.merge(handler.snapshot) { first, _ in first } }
+        for handler in handlers { snapshot.merge(handler.snapshot) { _, own in own } }
         return snapshot
     }
 
