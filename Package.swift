@@ -143,7 +143,7 @@ let package = Package(
         // The WebSocket and the page's files.
         .target(
             name: "KioskBridgeServer",
-            dependencies: ["KioskBridge", "Waiting", crypto, logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
+            dependencies: ["KioskBridge", "Waiting", logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
             resources: [.embedInCode("Page")]),
 
         // Tools.
@@ -179,9 +179,9 @@ let package = Package(
             dependencies: [
                 "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "KioskKit",
                 "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
-                "TravelDocument", argumentParser, logging, "psp-sandbox",
+                "TravelDocument", argumentParser, logging,
             ],
-            path: "Tools/kiosk-host"),
+            path: "Tools/kiosk-host", exclude: ["kiosk-host.1"]),
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [
@@ -216,7 +216,7 @@ let package = Package(
             name: "kiosk",
             dependencies: [
                 "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
-                "CWipedHeap", argumentParser, logging, "psp-sandbox",
+                "CWipedHeap", argumentParser, logging,
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.
@@ -227,7 +227,7 @@ let package = Package(
             name: "SandboxClient",
             dependencies: [
                 "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "WalletPasses",
+                "WalletPasses", "psp-sandbox",
             ],
             path: "Examples/kiosk/SandboxClient"),
 
@@ -375,8 +375,7 @@ let package = Package(
             name: "KioskKitTests",
             dependencies: [
                 "payment-worker", "psp-sandbox", "KioskKit", "KioskTestSupport", "IntegrationPatterns",
-                "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
+                "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         // The guide's source as published, and therefore without our settings (below).
@@ -394,7 +393,7 @@ let package = Package(
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
-            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
+            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "psp-sandbox"],
             exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",
@@ -435,7 +434,8 @@ let package = Package(
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
                 "USBTestSupport", "ToolReaders", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
-                "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
+                "apdu-trace", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe", "receipt",
+                "virtual-reader",
             ],
             exclude: ["verify-oda"]),
     ],

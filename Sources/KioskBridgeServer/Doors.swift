@@ -7,7 +7,7 @@ import Waiting
 
 let logger = Logger(label: "KioskBridgeServer")
 
-/// What all connections of a server share: who is admitted, and what is served.
+/// The rules and the files that all connections of a server share.
 final class Doors: Sendable {
     private let admission: Lock<Admission>
     private let pages: PageRequests

@@ -253,9 +253,9 @@ import Testing
         let journey = JourneyConfig(
             url: URL(filePath: "/"), requiredCapabilities: ["nfc.read", "camera.document", "x"], hostVersion: "1")
         let nothing = DeviceCapabilities(
-            nfcAvailable: false, cameraResult: .init(hardwareAvailable: false, permissionState: .unavailable))
+            nfcAvailable: false, cameraResult: .init(cameras: [], inUse: [], notPermitted: []))
         let all = DeviceCapabilities(
-            nfcAvailable: true, cameraResult: .init(hardwareAvailable: true, permissionState: .granted))
+            nfcAvailable: true, cameraResult: .init(cameras: [], inUse: ["/dev/video0"], notPermitted: []))
         #expect(journey.missingCapabilities(on: nothing) == ["nfc.read", "camera.document", "x"])
         #expect(journey.missingCapabilities(on: all) == ["x"])
         #expect(JourneyConfig.warning(about: []) == nil)

@@ -38,7 +38,7 @@ import Testing
         func has(_ option: String) -> Bool { arguments.contains { $0.long == option } }
     }
 
-    static let tools = ["reader-probe", "apdu-trace", "receipt", "virtual-reader", "psp-sandbox"]
+    static let tools = ["reader-probe", "apdu-trace", "receipt", "virtual-reader", "psp-sandbox", "kiosk-host"]
 
     /// Why these have no `--json`.
     private static let withoutJSON = [

@@ -29,7 +29,8 @@ final class Browser {
         try FileManager.default.createDirectory(
             at: profile, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         process.executableURL = executable
-        process.arguments = Self.switches + arguments + ["--user-data-dir=\(profile.path)", "--app=\(address.absoluteString)"]
+        process.arguments =
+            Self.switches + arguments + ["--user-data-dir=\(profile.path)", "--app=\(address.absoluteString)"]
         process.standardInput = FileHandle.nullDevice
         process.terminationHandler = { _ in ended() }
         do { try process.run() } catch {

@@ -9,10 +9,10 @@ import ToolReaders
 import ToolSupport
 import TravelDocument
 
-/// What is behind the page: host, reader, orders and payment service.
+/// The kiosk behind the page: host, reader, orders and payment service.
 @MainActor final class Kiosk {
     let host: BridgeHost
-    /// What to tell the person who started it.
+    /// The lines to show to the person who started it.
     private(set) var introduction: [String] = []
     private let orders: DemoOrders
     private var customer: VirtualCustomer?

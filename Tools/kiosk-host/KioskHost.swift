@@ -119,7 +119,9 @@ struct KioskHost: AsyncParsableCommand {
         }
         let kiosk = try await Kiosk(self)
         let server = BridgeServer(kiosk.host, try configuration())
-        try await server.start()
+        do { try await server.start() } catch let error as BridgeServer.StartError {
+            throw ToolError.usage("no server", error.description)
+        }
         let address = await server.address
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
@@ -136,6 +138,9 @@ struct KioskHost: AsyncParsableCommand {
 
     private func files() throws -> [String: BridgeServer.File] {
         guard let page else { return KioskPage.files.mapValues { .init(contentType: $0.contentType, bytes: $0.bytes) } }
-        return try BridgeServer.File.all(in: URL(filePath: page))
+        do { return try BridgeServer.File.all(in: URL(filePath: page)) } catch let error as BridgeServer.File.Unservable
+        {
+            throw ToolError.usage(error.description, "Name a folder with the page's files.")
+        }
     }
 }

@@ -15,7 +15,7 @@ public struct KioskOrder: Hashable, Sendable, Identifiable {
         }
     }
 
-    /// What is known of the payment.
+    /// The knowledge of the order's payment.
     public enum Status: String, Hashable, Sendable {
         case open
         case paid

@@ -13,7 +13,7 @@ public import ProximityReader
     /// Fixes the price between pass and payment, while the customer holds the phone to the reader.
     public typealias Pricing = @Sendable (KioskOrder, VASReadResult?) async throws -> KioskPrice
 
-    /// What the customer is shown, in the order of a payment.
+    /// A state of a payment, as the customer sees it, in their usual order.
     enum State: String, Sendable, CaseIterable {
         case idle, presentCard, reading, seePhone, tryAgain, otherCard, removeCard, processing
         case approved, declined, cancelled, unknown, outOfService
@@ -79,9 +79,11 @@ public import ProximityReader
         self.host = host
         let messages = ProximityReaderSystem.messages(of: service.reader)
         let events = service.reader.events
+        let pageMessages = host.messages
         watches = [
             Task { [weak self] in for await message in messages { self?.show(message) } },
             Task { [weak self] in for await event in events { self?.take(event) } },
+            Task { [weak self] in for await message in pageMessages { self?.take(message) } },
             Task { [weak self] in
                 await self?.lookForReader()
                 _ = await self?.presentOrder()
@@ -129,6 +131,12 @@ public import ProximityReader
             look = Task { [weak self] in await self?.lookForReader() }
         case .readCancelled, .readNotCompleted, .pinEntryRequested, .pinEntryCompleted, .userInterfaceDismissed: break
         }
+    }
+
+    /// A customer who has seen the outcome is gone, and the next one does not see it.
+    private func take(_ message: BridgeMessage) {
+        guard ["journey.complete", "journey.cancel"].contains(message.payload.action), !isUnderWay else { return }
+        attempt = nil
     }
 
     private func show(_ state: State) {

@@ -10,7 +10,7 @@ public struct KioskReader: Sendable {
     ///
     /// Throws `CardError`, of kind `noReader` if there is none.
     let find: @Sendable () async throws -> any CardReader
-    /// Whether the reader is attached: the present state first, then each change.
+    /// The presence of the reader: the present state first, then each change.
     let presence: @Sendable () -> AsyncStream<Bool>
 
     /// The contactless reader among those of this machine.

@@ -49,7 +49,7 @@ public struct CapabilityState: Hashable, Sendable {
     var actions: [String] { get }
     /// The present states of its capabilities, by name.
     var capabilities: [String: CapabilityState] { get }
-    /// What a page is shown when it connects or reconnects, by name: the state of an operation that is under way.
+    /// The state of operations that are under way, by name, for a page that connects or reconnects.
     var snapshot: [String: JSONValue] { get }
 
     /// Carries out a request.  The task is canceled when the page goes away.

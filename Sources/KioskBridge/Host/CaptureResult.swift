@@ -8,7 +8,7 @@ public struct DocumentCaptureResult: Hashable, Sendable {
     public var height: Int
     /// `image/jpeg`.
     public var mimeType: String
-    /// How well the picture can be read; nil if nobody measured it.
+    /// The quality of the picture in numbers from 0 to 1, by name; nil if nobody measured it.
     public var quality: [String: Double]?
 
     public init(
