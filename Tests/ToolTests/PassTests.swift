@@ -53,12 +53,11 @@ import Testing
 
         deinit { try? FileManager.default.removeItem(at: url) }
 
-        /// A phone that shows its pass at once, with these parameters.
+        /// A phone with these parameters.  Apple's answers no reader that has not said what it wants.
         func phone(_ parameters: String, of card: String = "phone-apple") throws -> String {
             let path = url.appending(path: "phone.card").path
-            let awake = card == "phone-apple" ? "wakes at-once\n" : ""
-            let screen = parameters.contains("screen") ? "" : "screen both\n"
-            try "variant \(card) {\n\(awake)\(screen)\(parameters)\n}\n"
+            let closed = card == "phone-apple" && !parameters.contains("screen") ? "screen closed\n" : ""
+            try "variant \(card) {\n\(closed)\(parameters)\n}\n"
                 .write(toFile: path, atomically: true, encoding: .utf8)
             return path
         }
@@ -258,7 +257,7 @@ import Testing
     @Test("a phone with a pass alone gives it, and does not pay")
     func cannotPay() async throws {
         let folder = try Folder()
-        let outcome = try await run(folder, "pay", "--card", try folder.phone("screen pass"), "--timeout", "2")
+        let outcome = try await run(folder, "pay", "--card", try folder.phone("wakes at-once\nscreen pass"), "--timeout", "2")
         #expect(outcome.output.contains("   Pass         ******-****\n"), "\(outcome)")
         #expect(outcome.output.contains("   Because      no application of the card can be used\n"), "\(outcome)")
     }
@@ -311,8 +310,7 @@ import Testing
             lines.count == findings && lines.allSatisfy { $0.hasSuffix(": a pass of a phone's wallet in the clear") })
         let shown = try await trace("show", "--no-pager", clear)
         #expect(shown.output.contains("  \(command)\n"), "\(shown)")
-        let answer = shown.output.components(separatedBy: "  \(command)\n").last?.split(separator: "\n").first
-        #expect(answer?.contains("****") == true, "\(shown)")
+        #expect(Taint.found(Taint.forms(of: Self.member), in: Data(shown.output.utf8)) == [], "\(shown)")
         if card == "phone-apple" { #expect(shown.output.contains("   9F27  VAS Data  ****"), "\(shown)") }
 
         let new = folder.url.appending(path: "redacted.apdu").path
