@@ -38,15 +38,20 @@ struct EventText: Encodable {
     /// - Parameter secrets: those of the whole.
     static func all(of trace: Trace, reveal: Bool, knowing secrets: TraceSecrets) -> [EventText] {
         var texts = plain(trace, reveal: reveal, knowing: secrets)
-        // What commands to a reader's chip carry to a card, and what its answers carry back.
-        for layer in [TraceEvent.Layer.escape, .apdu] where trace.events.contains(where: { $0.isForChip(layer) }) {
-            let carried = CarriedEvents(trace, layer)
-            for (text, place) in zip(plain(carried.trace, reveal: reveal, knowing: secrets), carried.places) {
-                guard let place, text.layer == TraceEvent.Layer.apdu.rawValue else { continue }
-                (texts[place].text, texts[place].objects) = (text.text, text.objects)
+        for carried in CarriedExchanges.all(in: trace) {
+            for (text, carrier) in zip(plain(carried.trace, reveal: reveal, knowing: secrets), carried.carriers) {
+                guard let carrier else { continue }
+                (texts[carrier.last].text, texts[carrier.last].objects) = (text.text, text.objects)
+                if !reveal { for (index, mask) in carrier.masks(text.bytes) { texts[index].hide(mask) } }
             }
         }
         return texts
+    }
+
+    /// Hides the bytes for which `mask` has `*`, besides those that are hidden.
+    private mutating func hide(_ mask: CarriedExchanges.Mask) {
+        guard let bytes, bytes.count == 2 * (length ?? 0) else { return }
+        self.bytes = String(zip(bytes, mask.digits(count: bytes.count)).map { $1 == "*" ? "*" : $0 })
     }
 
     private static func plain(_ trace: Trace, reveal: Bool, knowing secrets: TraceSecrets) -> [EventText] {
@@ -151,36 +156,6 @@ struct EventText: Encodable {
         let text = annotation.text(reveal: reveal).map { $0 == value ? "" : "  \($0)" } ?? ""
         return ["\(margin)\(annotation.tag)  \(annotation.name)\(value.isEmpty ? "" : "  \(value)")\(text)"]
             + annotation.children.flatMap { lines($0, indent: indent + 2, reveal: reveal) }
-    }
-}
-
-/// The exchanges with a card that the commands of one layer to a reader's chip carry.
-private struct CarriedEvents {
-    private(set) var trace = Trace()
-    /// For each event of the trace, the index of the one that carries it; nil for one that is there as it was.
-    private(set) var places: [Int?] = []
-
-    init(_ whole: Trace, _ layer: TraceEvent.Layer) {
-        var raiser = LayerRaiser()
-        for (index, event) in whole.events.enumerated() {
-            switch event.what {
-            case .sent(let other, _), .received(let other, _), .failed(.exchange(let other), _):
-                guard other == layer else { continue }
-            default: break
-            }
-            for raised in raiser.raise(event) {
-                trace.events.append(raised)
-                places.append(raised.what == event.what ? nil : index)
-            }
-        }
-    }
-}
-
-extension TraceEvent {
-    /// True for a command to the PN532 of a reader (ACS ACR122U API v2.04, 5.1).
-    fileprivate func isForChip(_ wanted: Layer) -> Bool {
-        guard case .sent(wanted, let bytes) = what else { return false }
-        return bytes.starts(with: [0xFF, 0x00, 0x00, 0x00]) && bytes.dropFirst(5).first == 0xD4
     }
 }
 
