@@ -95,7 +95,8 @@ private final class Log: Sendable {
 
     @Test func aRound() async throws {
         let (reader, commands) = Self.script(
-            Self.start, ["FF 00 00 00 09 D4 42 6A 01 00 00 02 E4 D2": "D5 43 01 90 00"], Self.typeA, Self.typeB, Self.end)
+            Self.start, ["FF 00 00 00 09 D4 42 6A 01 00 00 02 E4 D2": "D5 43 01 90 00"], Self.typeA, Self.typeB,
+            Self.end)
         let log = Log()
         let event = try await ACR122U(over: reader).chip.poll(
             [.typeA, .typeB], within: .zero, broadcast: Self.passOnly(), onBroadcast: log.add)

@@ -254,10 +254,41 @@ import Testing
         #expect(outcome.output.contains(card == "visa" ? "Wallet       none: a plain card" : "no such pass"))
     }
 
+    @Test("a phone that answers no reader by itself is woken by the frames of the purpose", arguments: ["pass", "pay"])
+    func wakes(_ command: String) async throws {
+        let folder = try Folder()
+        let outcome = try await run(folder, command, "--card", try folder.phone("screen closed"))
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
+        #expect(outcome.output.contains("   Pass         ******-****\n"))
+        #expect(outcome.output.contains("   Outcome      online request\n") == (command == "pay"))
+    }
+
+    /// A reader whose chip cannot be reached.
+    @Test("a reader that sends no frames is used all the same, and says so", arguments: ["pass", "pay"])
+    func withoutFrames(_ command: String) async throws {
+        let folder = try Folder()
+        let machine = try DoctorMachine()
+        try machine.startService { $0.transmit = { _, _ in .data([0x6A, 0x82]) } }
+        let arguments = command == "pay" ? ["--amount", "12.34", "--pass-config"] : ["--config"]
+        func run(_ more: String...) async throws -> Program.Outcome {
+            try await Program.run(
+                [tool, command] + arguments + [folder.configuration, "--backend", "pcsc", "--timeout", "2"] + more,
+                environment: ["PCSCLITE_CSOCK_NAME": machine.socket])
+        }
+        let outcome = try await run()
+        #expect(outcome.status == (command == "pay" ? 0 : 7), "\(outcome)")
+        #expect(outcome.output.contains("Wallet       none: a plain card"), "\(outcome)")
+        #expect(outcome.error.contains("phones that wait for them are not found. Use an ACR122U or a PN532 board"))
+        guard command == "pay" else { return }
+        let collisions = try await run("--detect-collisions")
+        #expect(collisions.status == 5 && collisions.output.isEmpty, "\(collisions)")
+    }
+
     @Test("a phone with a pass alone gives it, and does not pay")
     func cannotPay() async throws {
         let folder = try Folder()
-        let outcome = try await run(folder, "pay", "--card", try folder.phone("wakes at-once\nscreen pass"), "--timeout", "2")
+        let phone = try folder.phone("wakes at-once\nscreen pass")
+        let outcome = try await run(folder, "pay", "--card", phone, "--timeout", "2")
         #expect(outcome.output.contains("   Pass         ******-****\n"), "\(outcome)")
         #expect(outcome.output.contains("   Because      no application of the card can be used\n"), "\(outcome)")
     }

@@ -95,7 +95,8 @@ struct PayCommand: AsyncParsableCommand {
                 let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
                 guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
                 do {
-                    let phone = PassedField(field, asked.card, passesStand: asked.outcome.entries.contains { $0.pass != nil })
+                    let hasPass = asked.outcome.entries.contains { $0.pass != nil }
+                    let phone = PassedField(field, asked.card, passesStand: hasPass)
                     return (try await pay(reader, phone), passes, reader.identity)
                 } catch is PassedField.PhoneLeft {
                     throw NoPayment(passes: passes, phoneLeft: true)
