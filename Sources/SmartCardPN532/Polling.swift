@@ -97,10 +97,10 @@ extension PN532 {
     /// field is then off.  Leaving the loop early keeps the field and the card.
     ///
     /// With a `broadcast` frame, each round without a card sends it once after the poll of each technology that has such
-    /// frames: types A and B.  In the first round, that of type A precedes all polls, so that no phone answers before it has
-    /// heard the frame.  It is not sent while a card is known.  Meanwhile the chip polls once each time, and does
-    /// not wait for answers to frames; before an event is reported it gets the settings of ``ACR122U/withChip(_:)``
-    /// back, and the reset values of its time limits.
+    /// frames: types A and B.  In the first round, and after a card that answers but cannot be selected, that of type A
+    /// precedes all polls, so that no phone answers before it has heard the frame.  It is not sent while a card is known.
+    /// Meanwhile the chip polls once each time, and does not wait for answers to frames; before an event is reported it
+    /// gets the settings of ``ACR122U/withChip(_:)`` back, and the reset values of its time limits.
     ///
     /// - Parameters:
     ///   - technologies: the technologies to poll for, in this order.
@@ -178,7 +178,8 @@ private struct PollingRounds {
     private var known: [Finding] = []
     private var isSettled = true
     private var isFieldOn = false
-    private var hasSurveyed = false
+    /// True if phones may not have heard the frame, or have forgotten it: it precedes the next poll.
+    private var isFrameDue = true
     /// The time of the next round; nil for at once.
     private var due: ContinuousClock.Instant?
     private var isOver = false
@@ -265,18 +266,18 @@ private struct PollingRounds {
             }
         }
         guard !gone.isEmpty else { return nil }
-        isSettled = known.isEmpty
+        (isSettled, isFrameDue) = (known.isEmpty, true)
         return .lost(gone)
     }
 
     /// Returns the cards of all technologies, each once.
     ///
-    /// The broadcast frame follows each poll as long as there is no card; the first precedes the first poll.
+    /// The broadcast frame follows each poll as long as there is no card; one that is due precedes the polls.
     private mutating func survey() async throws -> [Finding] {
         // A selected card does not answer; a deselected one does (libnfc#476).
         _ = try? await chip.deselect()
-        let startsWithFrame = !hasSurveyed && technologies.contains(.typeA)
-        hasSurveyed = true
+        let startsWithFrame = isFrameDue && known.isEmpty && technologies.contains(.typeA)
+        isFrameDue = false
         if startsWithFrame, try await broadcaster?.sendFirst() == true {
             try await Task.sleep(for: Broadcaster.guardTime)
         }
@@ -297,10 +298,12 @@ private struct PollingRounds {
     }
 
     /// - Returns: nil if the card has left.
-    private func select(_ card: Finding) async throws -> Finding? {
+    private mutating func select(_ card: Finding) async throws -> Finding? {
         guard card.technology != technologies.last else { return card }
         try await coldStart()
-        return try await list(card.technology, most: 1).first.map { Finding(target: $0, technology: card.technology) }
+        let target = try await list(card.technology, most: 1).first
+        isFrameDue = target == nil
+        return target.map { Finding(target: $0, technology: card.technology) }
     }
 
     private func coldStart() async throws {
