@@ -393,7 +393,7 @@ let package = Package(
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
-            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "psp-sandbox"],
+            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
             exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",

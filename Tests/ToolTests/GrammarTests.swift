@@ -45,7 +45,8 @@ import Testing
         "apdu-trace card": "makes a file", "apdu-trace convert": "makes a file", "apdu-trace plot": "makes a file",
         "apdu-trace record": "makes a file", "apdu-trace redact": "makes a file", "receipt render": "makes a file",
         "receipt print": "makes paper", "receipt example": "is JSON", "psp-sandbox": "answers over HTTP, in JSON",
-        "kiosk": "tells a person what to do, as it happens", "reader-probe trust remove": "prints nothing",
+        "kiosk": "tells a person what to do, as it happens", "kiosk-host": "answers over a WebSocket, in JSON",
+        "reader-probe trust remove": "prints nothing",
     ]
     /// Why these files are written beside what `-o` names, or without it.
     private static let otherFiles = [

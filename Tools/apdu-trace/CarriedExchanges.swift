@@ -23,7 +23,7 @@ struct CarriedExchanges {
         }
     }
 
-    /// What of an event's bytes in hexadecimal is hidden.
+    /// The places of an event's hexadecimal bytes that are hidden.
     struct Mask {
         fileprivate let start: Int
         fileprivate let hidden: ArraySlice<Character>

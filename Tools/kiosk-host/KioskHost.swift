@@ -77,7 +77,7 @@ struct KioskHost: AsyncParsableCommand {
             valueName: "file|folder"))
     var trust: [String] = []
 
-    @Flag(help: "Write what pages ask to standard error, without their data.")
+    @Flag(name: .shortAndLong, help: "Write what pages ask to standard error, without their data.")
     var verbose = false
 
     static func main() async {
