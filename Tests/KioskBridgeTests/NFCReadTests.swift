@@ -95,6 +95,22 @@ import TravelDocument
         #expect(["NOT_A_DOCUMENT", "ACCESS_DENIED"].contains(payment.code), "\(payment)")
     }
 
+    @Test(
+        "C9 A tag is read with its records, and a payment card is none",
+        arguments: [("ndef-type4", true), ("ntag213", true), ("visa", false)])
+    func tag(_ name: String, hasRecords: Bool) async throws {
+        let kiosk = try Kiosk()
+        try await kiosk.waitForReader()
+        kiosk.device.insert(try #require(VirtualCards.named(name)))
+        let answer = try await kiosk.page.request("nfc.read", #"{"type":"ndef"}"#)
+        guard hasRecords else {
+            #expect(answer.code == "NOT_A_DOCUMENT", "\(answer)")
+            return
+        }
+        let records = try #require(answer.data["records"] as? [[String: Any]], "\(answer)")
+        #expect(records.first?["type"] as? String == "uri" && records.first?["uri"] as? String != nil, "\(records)")
+    }
+
     @Test("C9 A reader that is unplugged is told, and a request is unsupported")
     func unplugged() async throws {
         let kiosk = try Kiosk()
@@ -115,6 +131,7 @@ import TravelDocument
             #"{"can":"123456","dataGroups":[0]}"#,
             #"{"can":"123456","dataGroups":[17]}"#, #"{"can":"123456","dataGroups":1}"#,
             #"{"can":"123456","timeout":0}"#, #"{"can":"123456","timeout":121}"#,
+            #"{"type":"apdu"}"#, #"{"type":1}"#,
             #"{"documentNumber":"L898902C","dateOfBirth":"690806","dateOfExpiry":"9406"}"#,
         ])
     func invalid(_ data: String) async throws {

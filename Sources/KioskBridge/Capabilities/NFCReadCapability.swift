@@ -15,8 +15,8 @@ import Waiting
     private weak var host: BridgeHost?
     private var isAttached = false
     private var watch: Task<Void, Never>?
-    /// The reading that is under way.
-    private var reading: Task<DocumentReading, any Error>?
+    /// Ends the reading that is under way.
+    private var cancel: (@Sendable () -> Void)?
 
     /// - Parameters:
     ///   - reader: the reader of the kiosk.
@@ -58,14 +58,29 @@ import Waiting
 
     public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
         guard request.payload.action == "nfc.read" else {
-            reading?.cancel()
+            cancel?()
             return responder.respond(status: .success, data: [:])
         }
-        guard reading == nil else { return responder.fail(.init(.busy, "a document is being read")) }
+        guard cancel == nil else { return responder.fail(.init(.busy, "a document is being read")) }
         do throws(BridgeErrorPayload) {
             let data = request.payload.data ?? [:]
-            let answer = try await read(try DocumentRequest(data), request.correlationId, try patience(data))
-            responder.respond(status: .success, data: answer.data)
+            let patience = try patience(data)
+            let answer: [String: JSONValue]
+            switch data["type"] {
+            case nil, "document":
+                let wanted = try DocumentRequest(data)
+                let reading = try await run(request.correlationId) { [reader] tell in
+                    try await Self.read(wanted, on: reader, within: patience, tell)
+                }
+                answer = try document(reading)
+            case "ndef":
+                let message = try await run(request.correlationId) { [reader] tell in
+                    try await Self.readTag(on: reader, within: patience, tell)
+                }
+                answer = ["records": .array(message.records.map(Self.json))]
+            default: throw BridgeErrorPayload(.invalidRequest, "type: document or ndef is due")
+            }
+            responder.respond(status: .success, data: answer)
         } catch {
             responder.fail(error)
         }
@@ -79,30 +94,64 @@ import Waiting
         return .seconds(seconds)
     }
 
-    private func read(
-        _ request: DocumentRequest, _ correlationId: String, _ patience: Duration
-    ) async throws(BridgeErrorPayload) -> DocumentAnswer {
+    private func document(_ reading: DocumentReading) throws(BridgeErrorPayload) -> [String: JSONValue] {
+        do { return DocumentAnswer(reading, trust: try trust(), at: .now).data } catch {
+            throw BridgeErrorPayload(reading: error)
+        }
+    }
+
+    /// Runs a reading, and tells the page its progress.
+    private func run<Value: Sendable>(
+        _ correlationId: String,
+        _ body: @escaping @Sendable (@escaping @Sendable (Progress) -> Void) async throws -> Value
+    ) async throws(BridgeErrorPayload) -> Value {
         let (progress, steps) = AsyncStream<Progress>.makeStream()
         let told = Task { [weak self] in
             for await step in progress { self?.host?.send(event: "nfc.progress", data: step.data(of: correlationId)) }
         }
-        let task = Task { [reader] in
+        let task = Task {
             defer { steps.finish() }
-            return try await Self.read(request, on: reader, within: patience) { steps.yield($0) }
+            return try await body { steps.yield($0) }
         }
-        reading = task
+        cancel = { task.cancel() }
         let result = await withTaskCancellationHandler {
             await task.result
         } onCancel: {
             task.cancel()
         }
         await told.value
-        reading = nil
-        do {
-            return DocumentAnswer(try result.get(), trust: try trust(), at: .now)
-        } catch {
-            throw BridgeErrorPayload(reading: error)
-        }
+        cancel = nil
+        do { return try result.get() } catch { throw BridgeErrorPayload(reading: error) }
+    }
+
+    /// Waits for a card.
+    private nonisolated static func card(
+        on reader: any CardReader, within patience: Duration, _ tell: @Sendable (Progress) -> Void
+    ) async throws -> any CardConnection {
+        tell(Progress(step: .present, fraction: 0))
+        let late = BridgeErrorPayload(.timeout, "no document within \(patience.components.seconds) seconds")
+        _ = try await withTimeLimit(patience, or: late) { try await reader.waitForCard() }
+        tell(Progress(step: .access, fraction: 0))
+        return try await withTimeLimit(Stack.longestExchange) { try await reader.connect() }
+    }
+
+    /// Waits for a tag, and reads its message.
+    @concurrent private static func readTag(
+        on reader: KioskReader, within patience: Duration, _ tell: @escaping @Sendable (Progress) -> Void
+    ) async throws -> NDEFMessage {
+        let reader = try await reader.find()
+        let card = try await card(on: reader, within: patience, tell)
+        let result: Result<NDEFMessage, any Error>
+        do { result = .success(try await card.readNDEF()) } catch { result = .failure(error) }
+        await card.disconnect(.leave)
+        return try result.get()
+    }
+
+    /// Returns a record as the page sees it: a text, an address, or its kind alone.
+    private static func json(_ record: NDEFRecord) -> JSONValue {
+        if let text = record.text { return ["type": "text", "text": .string(text.text)] }
+        if let uri = record.uri { return ["type": "uri", "uri": .string(uri)] }
+        return ["type": .string("\(record.format)")]
     }
 
     /// Waits for the document, opens its chip and reads.
@@ -111,11 +160,7 @@ import Waiting
         _ tell: @escaping @Sendable (Progress) -> Void
     ) async throws -> DocumentReading {
         let reader = try await reader.find()
-        tell(Progress(step: .present, fraction: 0))
-        let late = BridgeErrorPayload(.timeout, "no document within \(patience.components.seconds) seconds")
-        _ = try await withTimeLimit(patience, or: late) { try await reader.waitForCard() }
-        tell(Progress(step: .access, fraction: 0))
-        let card = try await withTimeLimit(Stack.longestExchange) { try await reader.connect() }
+        let card = try await card(on: reader, within: patience, tell)
         let chip = TravelDocumentChip(
             over: Stack(for: reader).over(card), connection: card,
             longestAPDU: reader.model.map(\.longestCommand) ?? 261)
@@ -190,6 +235,9 @@ extension BridgeErrorPayload {
             self.init(code: "ACCESS_DENIED", message: "the chip does not open: \(error)", recoverable: true)
         case ChipError.notATravelDocument:
             self.init(code: "NOT_A_DOCUMENT", message: "the card is no travel document", recoverable: true)
+        case let error as NDEFError:
+            self.init(code: "NOT_A_DOCUMENT", message: "the tag's message: \(error)", recoverable: true)
+        case let error as NoNDEFTag: self.init(code: "NOT_A_DOCUMENT", message: error.description, recoverable: true)
         case let error as SecureMessagingError:
             self.init(code: "CARD_REMOVED", message: "the reading broke off: \(error)", recoverable: true)
         default: self.init(.internalError, "the reading failed: \(loggable(error))")
