@@ -13,6 +13,14 @@ struct CameraKernelTests {
         return step
     }
 
+    @Test(
+        "wrong usage of camera-probe",
+        arguments: [[], ["list", "all"], ["capture"], ["capture", "-", "1", "a", "640"]])
+    func wrongUsage(arguments: [String]) async throws {
+        let outcome = try await Program.run([Program.built("camera-probe")] + arguments)
+        #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome)")
+    }
+
     /// vivid has YUYV in every form, and no JPEG.
     @Test("cameras are listed with the sizes that v4l2-ctl lists, and nothing else is") func listed() async throws {
         for name in ["cameras", "camera-nodes"] { _ = try await step(name) }

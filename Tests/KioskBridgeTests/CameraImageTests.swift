@@ -118,6 +118,27 @@ struct CameraImageTests {
         await #expect(throws: CameraError.corruptFrames(100)) { try await Self.capture(holes[0]) }
     }
 
+    /// ISO/IEC 10918-1, B.2.1: RST0 to RST7, and again.
+    @Test("restart markers are counted, and their order is looked at") func restarts() async throws {
+        // One unit of 8 by 8 pixels between two: 48 in all.
+        let jpeg = try await Self.jpeg(["-sample", "1x1", "-restart", "1B"])
+        let scan = jpeg.count - (Self.segments(jpeg).last?.count ?? 0)
+        let places = jpeg.indices.dropLast().filter {
+            $0 > scan && jpeg[$0] == 0xFF && 0xD0...0xD7 ~= jpeg[$0 + 1]
+        }
+        try #require(places.count == 47)
+        #expect(CameraRestarts.areComplete(jpeg, units: 48))
+        for units in [0, 1, 47, 49, 480] { #expect(!CameraRestarts.areComplete(jpeg, units: units)) }
+        var swapped = jpeg
+        swapped.swapAt(places[20] + 1, places[21] + 1)
+        #expect(!CameraRestarts.areComplete(swapped, units: 48))
+        for count in 0..<jpeg.count { #expect(!CameraRestarts.areComplete(Array(jpeg.prefix(count)), units: 48)) }
+        let without = try await Self.jpeg()
+        #expect(!CameraRestarts.areComplete(without, units: 12))
+        let progressive = try await Self.jpeg(["-progressive", "-restart", "1B"])
+        #expect(!CameraRestarts.areComplete(progressive, units: 12))
+    }
+
     @Test("whatever the bytes are, nothing worse than an error comes of them") func flipped() async throws {
         let jpeg = try await Self.jpeg()
         var random = SplitMix(state: 19)

@@ -216,9 +216,9 @@ import Testing
     @Test("where the camera is slow, the first image of the second half of the time is taken") func slow() async throws
     {
         let start = ContinuousClock.now
-        let driver = CameraDriver { _ in .now - start < .seconds(1) ? nil : .init(bytes: Self.yuyv()) }
-        let image = try await Self.camera(driver) { $0.settlingFrames = 1_000_000 }.capture(within: .seconds(4))
-        #expect(image.width == 64)
+        let driver = CameraDriver { _ in .init(bytes: Self.yuyv()) }
+        let image = try await Self.camera(driver) { $0.settlingFrames = 1_000_000 }.capture(within: .seconds(6))
+        #expect(image.width == 64 && .now - start >= .seconds(3))
     }
 
     @Test("images of one camera are taken one after the other") func twoAtOnce() async throws {
@@ -272,7 +272,7 @@ import Testing
         await #expect(throws: CameraError.timedOut) {
             try await Self.camera(driver).capture(within: .milliseconds(200))
         }
-        #expect(driver.state.withLock { $0.mapped == 0 && !$0.isOpen && $0.frames > 0 })
+        #expect(driver.state.withLock { $0.mapped == 0 && !$0.isOpen })
     }
 
     @Test("a canceled task waits no longer, and the camera is closed") func canceled() async throws {

@@ -74,7 +74,7 @@ public struct Camera: Sendable {
         }
     }
 
-    /// Whether nobody waits any longer; shared with the thread.
+    /// Set when nobody waits any longer; shared with the thread.
     private final class Flag: Sendable {
         private let value = Atomic(false)
         var isSet: Bool { value.load(ordering: .relaxed) }

@@ -12,7 +12,7 @@ struct CameraNode: ~Copyable {
         let height: Int
         /// Bytes from one row to the next; for YUYV.
         let stride: Int
-        /// Whether black is 0 and white 255; else 16 and 235.
+        /// True if black is 0 and white 255; else they are 16 and 235.
         let isFullRange: Bool
     }
 
@@ -83,7 +83,7 @@ struct CameraNode: ~Copyable {
             modes: modes)
     }
 
-    /// Whether another program has the camera's buffers.  This one must have none.
+    /// Returns true if another program has the camera's buffers.  This one must have none.
     ///
     /// ioctl VIDIOC_REQBUFS: a count of zero frees what is there, and fails with EBUSY while another file owns it.
     func isInUse() -> Bool {
@@ -118,7 +118,7 @@ struct CameraNode: ~Copyable {
         return modes
     }
 
-    /// Nil if the driver does not list them.
+    /// Returns the sizes of a format; nil if the driver does not list them.
     private func sizes(of pixelFormat: UInt32) -> [FrameSizes]? {
         var sizes: [FrameSizes] = []
         for index in 0..<CameraLimits.entries {

@@ -10,7 +10,7 @@ enum CameraRestarts {
         static let sequentialFrames: ClosedRange<UInt8> = 0xC0...0xC1
     }
 
-    /// Whether the image has one scan with all its restart markers, in order, one or more.
+    /// Returns true if the image has one scan with all its restart markers, in order, one or more.
     ///
     /// - Parameter units: the number of minimum coded units.
     static func areComplete(_ bytes: [UInt8], units: Int) -> Bool {
