@@ -6,7 +6,7 @@ import { IdleWatch } from "./idle.js";
 import { documentKey } from "./mrz.js";
 import { play } from "./sound.js";
 import { languages, pattern, pseudo, text, writing } from "./strings.js";
-import { cancellable, errorText, missing, views } from "./views.js";
+import { cancellable, missing, verdictOf, views } from "./views.js";
 
 const parameters = new URLSearchParams(location.search);
 const seconds = (name, otherwise) => {
@@ -59,64 +59,53 @@ function phrase(key, values = {}) {
 
 // Showing.
 
-// What is told, seen and heard when a view appears: the texts, a sound, whether it is urgent.
-const announcements = {
-  error: () => ({ keys: ["error.title", errorText(state.error.code)], sound: "failure", urgent: true }),
-  warning: () => ({ keys: ["warning.title", "warning.choice"], sound: "attention" }),
-  hold: () => {
-    const { step } = state.progress;
-    return { keys: [`hold.${step}.title`, step === "present" ? "hold.present.lead" : "hold.lead"] };
-  },
-  result: () => {
-    const { authentic, chipGenuine } = state.answer.security;
-    const verdict = chipGenuine === "no" ? "no" : authentic;
-    return { keys: [`result.${verdict}.title`, `result.${verdict}.lead`], sound: verdict === "no" ? "failure" : "success" };
-  },
-  tap: () => {
-    const step = state.payment.state;
-    const sound = { removeCard: "attention", tryAgain: "failure", otherCard: "failure", seePhone: "attention" }[step];
-    return { keys: [`pay.${step}.title`, `pay.${step}.lead`], sound, values: { amount: state.order?.total.text ?? "" } };
-  },
-  paid: () => {
-    const { outcome } = state.payment;
-    const sound = { approved: "success", declined: "failure", unknown: "failure", cancelled: "attention" }[outcome];
-    return { keys: [`pay.${outcome}.title`, `pay.${outcome}.lead`], sound, urgent: outcome === "unknown" };
-  },
-  payLost: () => ({ keys: ["pay.unknown.title", "pay.lost.lead"], sound: "failure", urgent: true }),
-  order: () => ({ keys: ["order.title", "order.pay"], values: { amount: state.order.total.text } }),
-  key: () => ({ keys: ["key.title", "key.lead"] }),
-  launcher: () => ({ keys: ["launcher.title", "launcher.lead"] }),
-  complete: () => ({ keys: ["complete.title", "complete.lead"] }),
-  outOfService: () => ({ keys: ["outOfService.title", "outOfService.lead"] }),
-  photo: () => ({ keys: ["photo.title", "photo.lead"] }),
-  passesHold: () => ({ keys: ["passes.hold.title", "passes.hold.lead"] }),
+// What is heard when a view appears, or a state of it.
+const sounds = {
+  error: "failure", warning: "attention", payLost: "failure", "tap.removeCard": "attention", "tap.tryAgain": "failure",
+  "tap.otherCard": "failure", "tap.seePhone": "attention", "paid.approved": "success", "paid.declined": "failure",
+  "paid.unknown": "failure", "paid.cancelled": "attention", "result.yes": "success", "result.no": "failure",
+  "result.unknown": "attention",
 };
-let lastSaid = null;
 
-/** Says something to screen readers and to headphones, once. */
-function announce({ keys, values = {}, urgent = false, sound = null }) {
-  lastSaid = { keys, values };
+/** The state within the view. */
+function detail() {
+  const { view, payment, progress, answer } = state;
+  if (view === "tap" || view === "paid") return payment.state;
+  if (view === "hold") return progress.step;
+  return view === "result" ? verdictOf(answer.security) : "";
+}
+
+let lastSaid = [];
+
+/** Says texts to screen readers and to headphones, once; failures at once. */
+function announce(texts, sound) {
+  lastSaid = texts;
+  const urgent = sound === "failure";
   place(urgent ? "status" : "alert").textContent = "";
-  place(urgent ? "alert" : "status").textContent = keys.map((key) => say(key, values)).join(" ");
+  place(urgent ? "alert" : "status").textContent = texts.map(({ key, values }) => say(key, values)).join(" ");
   if (sound) play(sound);
   speak();
 }
 
 function speak() {
-  if (!state.headphones || !lastSaid) return;
-  const values = { ...lastSaid.values, locale: state.locale === pseudo ? "en" : state.locale };
-  for (const key of lastSaid.keys) bridge.request("speech.say", { key, values }).catch(() => {});
+  if (!state.headphones) return;
+  const locale = state.locale === pseudo ? "en" : state.locale;
+  for (const { key, values } of lastSaid) {
+    bridge.request("speech.say", { key, values: { ...values, locale } }).catch(() => {});
+  }
 }
 
+let shown = ""; // view and detail
+
 function show(view, changes = {}) {
-  const same = view === state.view && !Object.keys(changes).some((name) => name === "payment" || name === "progress");
   Object.assign(state, { view }, changes);
-  render();
-  if (same) return;
+  const texts = render();
+  const now = `${view}.${detail()}`;
+  if (now === shown) return;
+  shown = now;
   scrollTo(0, 0);
-  place("heading")?.focus({ preventScroll: true });
-  const told = announcements[view]?.();
-  if (told) announce(told);
+  place("heading").focus({ preventScroll: true });
+  announce(texts, sounds[now] ?? sounds[view]);
 }
 
 function render() {
@@ -128,15 +117,16 @@ function render() {
   document.title = say("page.title");
   const focused = document.activeElement;
   const [id, action] = [focused?.id, focused?.dataset?.action];
-  const app = { state, lang, say, phrase, act };
+  const app = { state, lang, say, phrase, act, told: [] };
   place("main").dataset.view = state.view;
-  place("main").dataset.state = state.view === "tap" ? state.payment.state : "";
+  place("main").dataset.state = detail();
   place("main").replaceChildren(...views[state.view](app).filter(Boolean));
   place("tools").replaceChildren(...tools());
   place("banner").hidden = !state.isLost;
   place("banner").textContent = state.isLost ? say("link.lost") : "";
   // The same control has the focus as before, where there still is one.
   if (id || action) (id ? place(id) : document.querySelector(`[data-action="${action}"]`))?.focus({ preventScroll: true });
+  return app.told;
 }
 
 function tools() {
@@ -275,7 +265,7 @@ function readChip() {
     state.form.wrong = wrong;
     render();
     document.querySelector('[aria-invalid="true"]')?.focus();
-    return announce({ keys: ["key.wrong"], urgent: true, sound: "failure" });
+    return announce([{ key: "key.wrong" }], "failure");
   }
   state.form.wrong = {};
   show("hold", { progress: { step: "present", fraction: 0 } });
@@ -285,8 +275,7 @@ function readChip() {
     delete answer.portrait;
     const reference = newReference();
     show("result", { answer, portrait, reference });
-    const { authentic, chipGenuine } = answer.security;
-    end(authentic === "no" || chipGenuine === "no" ? "rejected" : "success", reference);
+    end(verdictOf(answer.security) === "no" ? "rejected" : "success", reference);
   });
 }
 
@@ -329,7 +318,7 @@ const act = {
   cancel() {
     if (state.view !== "tap") return act.home();
     bridge.request("payment.cancel").then(({ cancelled }) => {
-      if (!cancelled) announce({ keys: ["pay.tooLate"] });
+      if (!cancelled) announce([{ key: "pay.tooLate" }]);
     }, () => {});
   },
   method(method) {
@@ -376,7 +365,7 @@ function receipt(key) {
   if (state.view !== "paid") return;
   state.payment.receipt = key;
   render();
-  announce({ keys: [key], urgent: key === "receipt.failed" });
+  announce([{ key }], key === "receipt.failed" ? "failure" : undefined);
 }
 
 // The host's events.
@@ -477,17 +466,19 @@ const watch = new IdleWatch({
     dialog.replaceChildren(
       element("h2", { id: "idle-title" }, say("idle.title")),
       element("p", { id: "idle-lead" }, phrase("idle.lead", { seconds: left })),
-      element("button", { type: "button", class: "button primary", "data-action": "idle.extend", onclick: () => watch.touch() }, say("idle.extend")));
+      element("button", { type: "button", class: "button primary", "data-action": "idle.extend" }, say("idle.extend")));
     dialog.showModal();
-    announce({ keys: ["idle.title", "idle.lead"], values: { seconds: String(left) }, urgent: true, sound: "attention" });
+    announce([{ key: "idle.title" }, { key: "idle.lead", values: { seconds: String(left) } }], "attention");
   },
   calm: () => dialog.close(),
   expire: () => reset("idle"),
 });
-dialog.addEventListener("cancel", () => watch.touch());
+// Beside the question, too: whoever touches the screen is there.
+for (const name of ["cancel", "click"]) dialog.addEventListener(name, () => watch.touch());
 
 let lastActivity = -Infinity;
 function active() {
+  if (dialog.open) return; // it must not close before what closes it has reached its own target
   watch.touch();
   if (performance.now() - lastActivity < 5_000) return;
   lastActivity = performance.now();

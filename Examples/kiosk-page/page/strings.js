@@ -15,59 +15,27 @@ const rows = {
   "tools.again": ["Say it again", "Noch einmal vorlesen", "Répéter", "Repetir"],
   "action.back": ["Back", "Zurück", "Retour", "Atrás"],
   "action.cancel": ["Cancel", "Abbrechen", "Annuler", "Cancelar"],
-  "action.continue": ["Continue", "Weiter", "Continuer", "Continuar"],
   "action.retry": ["Try again", "Noch einmal versuchen", "Réessayer", "Intentar de nuevo"],
   "action.finish": ["Finish", "Fertig", "Terminer", "Terminar"],
   "action.restart": ["Back to the start", "Zum Anfang", "Retour à l’accueil", "Volver al inicio"],
 
   "connecting.title": ["One moment, please", "Einen Moment, bitte", "Un instant, s’il vous plaît", "Un momento, por favor"],
   "connecting.lead": ["The kiosk is getting ready.", "Der Kiosk wird vorbereitet.", "La borne se prépare.", "El quiosco se está preparando."],
-  "link.lost": [
-    "The kiosk is connecting again.", "Der Kiosk verbindet sich neu.", "La borne se reconnecte.",
-    "El quiosco se está reconectando.",
-  ],
-  "unavailable.title": [
-    "This kiosk cannot be used", "Dieser Kiosk ist nicht benutzbar", "Cette borne est inutilisable",
-    "Este quiosco no se puede usar",
-  ],
-  "unavailable.noHost": [
-    "This page works only on the kiosk itself.", "Diese Seite funktioniert nur am Kiosk selbst.",
-    "Cette page ne fonctionne que sur la borne.", "Esta página solo funciona en el propio quiosco.",
-  ],
-  "unavailable.refused": [
-    "The kiosk’s service could not prove that it is genuine. Please tell the staff.",
-    "Der Dienst des Kiosks konnte seine Echtheit nicht nachweisen. Bitte sagen Sie dem Personal Bescheid.",
-    "Le service de la borne n’a pas pu prouver son authenticité. Veuillez prévenir le personnel.",
-    "El servicio del quiosco no pudo demostrar que es auténtico. Avise al personal.",
-  ],
+  "link.lost": ["The kiosk is connecting again.", "Der Kiosk verbindet sich neu.", "La borne se reconnecte.", "El quiosco se está reconectando."],
+  "unavailable.title": ["This kiosk cannot be used", "Dieser Kiosk ist nicht benutzbar", "Cette borne est inutilisable", "Este quiosco no se puede usar"],
+  "unavailable.noHost": ["This page works only on the kiosk itself.", "Diese Seite funktioniert nur am Kiosk selbst.", "Cette page ne fonctionne que sur la borne.", "Esta página solo funciona en el propio quiosco."],
   "outOfService.title": ["Out of service", "Außer Betrieb", "Hors service", "Fuera de servicio"],
-  "outOfService.lead": [
-    "This kiosk is not available at the moment. Please use another one, or ask the staff.",
-    "Dieser Kiosk ist gerade nicht verfügbar. Bitte nehmen Sie einen anderen, oder fragen Sie das Personal.",
-    "Cette borne n’est pas disponible pour le moment. Veuillez en utiliser une autre ou vous adresser au personnel.",
-    "Este quiosco no está disponible en este momento. Use otro o consulte al personal.",
-  ],
+  "outOfService.lead": ["Please use another kiosk, or ask the staff.", "Bitte nehmen Sie einen anderen Kiosk, oder fragen Sie das Personal.", "Utilisez une autre borne ou adressez-vous au personnel.", "Use otro quiosco o consulte al personal."],
 
   "launcher.title": ["Welcome", "Willkommen", "Bienvenue", "Bienvenido"],
-  "launcher.lead": [
-    "What would you like to do?", "Was möchten Sie tun?", "Que souhaitez-vous faire ?", "¿Qué desea hacer?",
-  ],
+  "launcher.lead": ["What would you like to do?", "Was möchten Sie tun?", "Que souhaitez-vous faire ?", "¿Qué desea hacer?"],
   "launcher.devices": ["At this kiosk", "An diesem Kiosk", "Sur cette borne", "En este quiosco"],
   "journey.payment.title": ["Pay", "Bezahlen", "Payer", "Pagar"],
-  "journey.payment.lead": [
-    "With a contactless card or a phone", "Mit kontaktloser Karte oder Telefon", "Par carte sans contact ou téléphone",
-    "Con tarjeta sin contacto o teléfono",
-  ],
+  "journey.payment.lead": ["With a contactless card or a phone", "Mit kontaktloser Karte oder Telefon", "Par carte sans contact ou téléphone", "Con tarjeta sin contacto o teléfono"],
   "journey.passport.title": ["Check a passport", "Pass prüfen", "Vérifier un passeport", "Comprobar un pasaporte"],
-  "journey.passport.lead": [
-    "Reads the chip of a passport or an identity card", "Liest den Chip von Pass oder Personalausweis",
-    "Lit la puce d’un passeport ou d’une carte d’identité", "Lee el chip de un pasaporte o documento de identidad",
-  ],
+  "journey.passport.lead": ["Reads the chip of a passport or an identity card", "Liest den Chip von Pass oder Personalausweis", "Lit la puce d’un passeport ou d’une carte d’identité", "Lee el chip de un pasaporte o documento de identidad"],
   "journey.photo.title": ["Photograph a document", "Dokument fotografieren", "Photographier un document", "Fotografiar un documento"],
-  "journey.photo.lead": [
-    "A picture of a document, without its chip", "Ein Bild des Dokuments, ohne Chip", "Une image du document, sans la puce",
-    "Una imagen del documento, sin el chip",
-  ],
+  "journey.photo.lead": ["A picture of a document, without its chip", "Ein Bild des Dokuments, ohne Chip", "Une image du document, sans la puce", "Una imagen del documento, sin el chip"],
   "journey.passes.title": ["Show my loyalty card", "Kundenkarte zeigen", "Montrer ma carte de fidélité", "Mostrar mi tarjeta de cliente"],
   "journey.passes.lead": ["From the wallet of your phone", "Aus der Wallet Ihres Telefons", "Depuis le wallet de votre téléphone", "Desde la cartera de su teléfono"],
   "capability.camera.document": ["Document camera", "Dokumentenkamera", "Caméra pour documents", "Cámara de documentos"],
@@ -78,23 +46,12 @@ const rows = {
   "capability.ready": ["ready", "bereit", "prêt", "listo"],
   "capability.missing": ["not available", "nicht verfügbar", "non disponible", "no disponible"],
   "warning.title": ["Something is missing", "Etwas fehlt", "Il manque quelque chose", "Falta algo"],
-  "warning.lead": [
-    "This needs what the kiosk does not have at the moment:", "Dafür fehlt dem Kiosk gerade:",
-    "La borne ne dispose pas actuellement de :", "En este momento el quiosco no dispone de:",
-  ],
-  "warning.choice": [
-    "You can continue, but it will probably not work to the end.",
-    "Sie können fortfahren, doch es wird wohl nicht bis zum Ende gelingen.",
-    "Vous pouvez continuer, mais l’opération n’aboutira probablement pas.",
-    "Puede continuar, pero probablemente no se podrá completar.",
-  ],
+  "warning.lead": ["This needs what the kiosk does not have at the moment:", "Dafür fehlt dem Kiosk gerade:", "La borne ne dispose pas actuellement de :", "En este momento el quiosco no dispone de:"],
+  "warning.choice": ["You can continue, but it will probably not work to the end.", "Sie können fortfahren, doch es wird wohl nicht bis zum Ende gelingen.", "Vous pouvez continuer, mais l’opération n’aboutira probablement pas.", "Puede continuar, pero probablemente no se podrá completar."],
   "warning.continue": ["Continue anyway", "Trotzdem fortfahren", "Continuer quand même", "Continuar de todos modos"],
 
   "key.title": ["Open the chip", "Den Chip öffnen", "Ouvrir la puce", "Abrir el chip"],
-  "key.lead": [
-    "The chip opens only with what is printed in the document.", "Der Chip öffnet sich nur mit dem, was im Dokument steht.",
-    "La puce ne s’ouvre qu’avec les données imprimées dans le document.", "El chip solo se abre con lo que está impreso en el documento.",
-  ],
+  "key.lead": ["The chip opens only with what is printed in the document.", "Der Chip öffnet sich nur mit dem, was im Dokument steht.", "La puce ne s’ouvre qu’avec les données imprimées dans le document.", "El chip solo se abre con lo que está impreso en el documento."],
   "key.method": ["What do you want to type?", "Was möchten Sie eingeben?", "Que voulez-vous saisir ?", "¿Qué quiere escribir?"],
   "key.method.fields": ["Number and dates", "Nummer und Daten", "Numéro et dates", "Número y fechas"],
   "key.method.mrz": ["Lines with <<<", "Zeilen mit <<<", "Lignes avec <<<", "Líneas con <<<"],
@@ -108,7 +65,7 @@ const rows = {
   "key.mrz.hint": ["at the bottom of the page with your photo, or on the back of the card", "unten auf der Seite mit Ihrem Foto oder auf der Rückseite der Karte", "au bas de la page avec votre photo ou au dos de la carte", "al pie de la página con su foto o en el reverso de la tarjeta"],
   "key.can": ["Card access number", "Zugangsnummer (CAN)", "Numéro d’accès (CAN)", "Número de acceso (CAN)"],
   "key.can.hint": ["six digits on the front of the document", "sechs Ziffern auf der Vorderseite", "six chiffres au recto du document", "seis cifras en el anverso del documento"],
-  "key.photo": ["Take a picture to read from", "Bild zum Ablesen aufnehmen", "Prendre une photo pour la lire", "Tomar una foto para leerla"],
+  "key.photo": ["Take a picture", "Bild aufnehmen", "Prendre une photo", "Tomar una foto"],
   "key.submit": ["Read the chip", "Chip lesen", "Lire la puce", "Leer el chip"],
   "key.wrong": ["Please correct the marked fields.", "Bitte berichtigen Sie die markierten Felder.", "Veuillez corriger les champs signalés.", "Corrija los campos marcados."],
   "wrong.number": ["Letters and digits, as printed.", "Buchstaben und Ziffern, wie gedruckt.", "Lettres et chiffres, comme imprimés.", "Letras y cifras, como están impresas."],
@@ -140,12 +97,8 @@ const rows = {
   "result.portrait": ["Photo from the chip", "Foto aus dem Chip", "Photo de la puce", "Foto del chip"],
   "result.name": ["Name", "Name", "Nom", "Nombre"],
   "result.nationality": ["Nationality", "Staatsangehörigkeit", "Nationalité", "Nacionalidad"],
-  "result.birth": ["Date of birth", "Geburtsdatum", "Date de naissance", "Fecha de nacimiento"],
-  "result.number": ["Document number", "Dokumentennummer", "Numéro du document", "Número del documento"],
-  "result.expiry": ["Valid until", "Gültig bis", "Valable jusqu’au", "Válido hasta"],
   "result.findings": ["Details for the staff", "Einzelheiten für das Personal", "Détails pour le personnel", "Detalles para el personal"],
 
-  "photo.title": ["Photograph the document", "Dokument fotografieren", "Photographier le document", "Fotografiar el documento"],
   "photo.lead": ["Lay the page with your photo under the camera. Then press the button.", "Legen Sie die Seite mit Ihrem Foto unter die Kamera. Dann drücken Sie die Taste.", "Placez la page avec votre photo sous la caméra, puis appuyez sur le bouton.", "Coloque la página con su foto bajo la cámara y pulse el botón."],
   "photo.take": ["Take the picture", "Aufnehmen", "Prendre la photo", "Tomar la foto"],
   "photo.wait.title": ["Taking the picture", "Aufnahme läuft", "Prise de la photo", "Tomando la foto"],
@@ -167,7 +120,6 @@ const rows = {
   "order.none.title": ["There is nothing to pay", "Es ist nichts zu bezahlen", "Il n’y a rien à payer", "No hay nada que pagar"],
   "order.none.lead": ["The kiosk has no order for you.", "Der Kiosk hat keine Bestellung für Sie.", "La borne n’a pas de commande pour vous.", "El quiosco no tiene ningún pedido para usted."],
   "pay.amount": ["Amount", "Betrag", "Montant", "Importe"],
-  "pay.idle.title": ["One moment, please", "Einen Moment, bitte", "Un instant, s’il vous plaît", "Un momento, por favor"],
   "pay.idle.lead": ["The reader is getting ready.", "Der Leser wird vorbereitet.", "Le lecteur se prépare.", "El lector se está preparando."],
   "pay.presentCard.title": ["Hold your card or phone to the reader", "Karte oder Telefon an den Leser halten", "Présentez votre carte ou téléphone", "Acerque su tarjeta o teléfono al lector"],
   "pay.presentCard.lead": ["Hold it there until you hear the signal.", "Halten Sie es dort, bis Sie den Ton hören.", "Maintenez jusqu’au signal sonore.", "Manténgalo hasta oír la señal."],
@@ -175,7 +127,6 @@ const rows = {
   "pay.reading.lead": ["Your card is being read.", "Ihre Karte wird gelesen.", "Lecture de votre carte.", "Leyendo su tarjeta."],
   "pay.removeCard.title": ["Take your card away", "Karte wegnehmen", "Retirez votre carte", "Retire su tarjeta"],
   "pay.removeCard.lead": ["The card has been read.", "Die Karte ist gelesen.", "La carte a été lue.", "La tarjeta se ha leído."],
-  "pay.processing.title": ["One moment, please", "Einen Moment, bitte", "Un instant, s’il vous plaît", "Un momento, por favor"],
   "pay.processing.lead": ["Your bank is being asked.", "Ihre Bank wird gefragt.", "Interrogation de votre banque.", "Consultando a su banco."],
   "pay.seePhone.title": ["Look at your phone", "Sehen Sie auf Ihr Telefon", "Regardez votre téléphone", "Mire su teléfono"],
   "pay.seePhone.lead": ["Follow what it says, then hold it to the reader again.", "Folgen Sie der Anzeige, und halten Sie es dann noch einmal an den Leser.", "Suivez ses instructions, puis présentez-le de nouveau.", "Siga sus instrucciones y acérquelo de nuevo al lector."],
@@ -191,9 +142,8 @@ const rows = {
   "pay.cancelled.title": ["Payment canceled", "Zahlung abgebrochen", "Paiement annulé", "Pago cancelado"],
   "pay.cancelled.lead": ["Nothing was paid.", "Es wurde nichts bezahlt.", "Rien n’a été payé.", "No se ha pagado nada."],
   "pay.unknown.title": ["The payment may have happened", "Die Zahlung kann erfolgt sein", "Le paiement a peut-être eu lieu", "El pago puede haberse realizado"],
-  "pay.unknown.lead": ["We do not know yet whether your card was charged. Please do not pay again, and ask the staff.", "Wir wissen noch nicht, ob Ihre Karte belastet wurde. Bitte bezahlen Sie nicht noch einmal, und fragen Sie das Personal.", "Nous ne savons pas encore si votre carte a été débitée. Ne payez pas de nouveau et adressez-vous au personnel.", "Aún no sabemos si se cargó su tarjeta. No pague de nuevo y consulte al personal."],
-  "pay.lost.lead": ["The connection was lost during the payment. Please wait, and do not pay again: we are finding out.", "Die Verbindung ging während der Zahlung verloren. Bitte warten Sie, und bezahlen Sie nicht noch einmal: wir klären es.", "La connexion a été perdue pendant le paiement. Patientez et ne payez pas de nouveau : nous vérifions.", "Se perdió la conexión durante el pago. Espere y no pague de nuevo: lo estamos comprobando."],
-  "pay.order": ["Order {order}", "Bestellung {order}", "Commande {order}", "Pedido {order}"],
+  "pay.unknown.lead": ["We do not know whether your card was charged. Please do not pay again, and ask the staff.", "Wir wissen nicht, ob Ihre Karte belastet wurde. Bitte bezahlen Sie nicht noch einmal, und fragen Sie das Personal.", "Nous ne savons pas si votre carte a été débitée. Ne payez pas de nouveau et adressez-vous au personnel.", "No sabemos si se cargó su tarjeta. No pague de nuevo y consulte al personal."],
+  "pay.lost.lead": ["The connection was lost. Please wait, and do not pay again: we are finding out.", "Die Verbindung ging verloren. Bitte warten Sie, und bezahlen Sie nicht noch einmal: wir klären es.", "La connexion a été perdue. Patientez et ne payez pas de nouveau : nous vérifions.", "Se perdió la conexión. Espere y no pague de nuevo: lo estamos comprobando."],
   "pay.loyalty": ["Loyalty card {member}: you saved {saved}.", "Kundenkarte {member}: Sie haben {saved} gespart.", "Carte de fidélité {member} : vous économisez {saved}.", "Tarjeta de cliente {member}: ha ahorrado {saved}."],
   "receipt.print": ["Print the receipt", "Beleg drucken", "Imprimer le ticket", "Imprimir el recibo"],
   "receipt.printed": ["The receipt is being printed.", "Der Beleg wird gedruckt.", "Le ticket est en cours d’impression.", "El recibo se está imprimiendo."],
@@ -206,19 +156,18 @@ const rows = {
 
   "complete.title": ["Thank you", "Vielen Dank", "Merci", "Gracias"],
   "complete.lead": ["Please take everything that is yours.", "Bitte nehmen Sie alles mit, was Ihnen gehört.", "N’oubliez rien, s’il vous plaît.", "No olvide sus cosas."],
-  "complete.reference": ["Reference {reference}", "Vorgang {reference}", "Référence {reference}", "Referencia {reference}"],
+  "reference": ["Reference {reference}", "Vorgang {reference}", "Référence {reference}", "Referencia {reference}"],
   "error.title": ["That did not work", "Das hat nicht geklappt", "Cela n’a pas fonctionné", "No ha funcionado"],
   "error.other": ["Something went wrong. Please ask the staff.", "Etwas ist schiefgegangen. Bitte fragen Sie das Personal.", "Un problème est survenu. Adressez-vous au personnel.", "Algo ha ido mal. Consulte al personal."],
-  "error.unsupported": ["This kiosk cannot do that at the moment.", "Dieser Kiosk kann das gerade nicht.", "Cette borne ne peut pas le faire actuellement.", "Este quiosco no puede hacerlo ahora."],
-  "error.permission": ["The kiosk may not use its device. Please tell the staff.", "Der Kiosk darf das Gerät nicht benutzen. Bitte sagen Sie dem Personal Bescheid.", "La borne n’est pas autorisée à utiliser l’appareil. Prévenez le personnel.", "El quiosco no tiene permiso para usar el dispositivo. Avise al personal."],
-  "error.cancelled": ["It was canceled.", "Es wurde abgebrochen.", "L’opération a été annulée.", "Se canceló."],
-  "error.timeout": ["Nothing came in time. You can try again.", "Es kam nichts rechtzeitig. Sie können es noch einmal versuchen.", "Rien n’est arrivé à temps. Vous pouvez réessayer.", "No llegó nada a tiempo. Puede intentarlo de nuevo."],
-  "error.busy": ["The kiosk is still busy. Please try again in a moment.", "Der Kiosk ist noch beschäftigt. Bitte versuchen Sie es gleich noch einmal.", "La borne est encore occupée. Réessayez dans un instant.", "El quiosco sigue ocupado. Inténtelo en un momento."],
-  "error.disconnected": ["The connection inside the kiosk was lost. Please try again.", "Die Verbindung im Kiosk ging verloren. Bitte versuchen Sie es noch einmal.", "La connexion interne de la borne a été perdue. Réessayez.", "Se perdió la conexión dentro del quiosco. Inténtelo de nuevo."],
-  "error.access": ["The chip did not accept these details. Please compare them with the document.", "Der Chip hat diese Angaben nicht angenommen. Bitte vergleichen Sie sie mit dem Dokument.", "La puce n’a pas accepté ces données. Comparez-les avec le document.", "El chip no aceptó estos datos. Compárelos con el documento."],
-  "error.reader": ["The reader was disconnected. Please tell the staff.", "Der Leser wurde getrennt. Bitte sagen Sie dem Personal Bescheid.", "Le lecteur a été débranché. Prévenez le personnel.", "Se desconectó el lector. Avise al personal."],
-  "error.removed": ["The document was taken away too soon.", "Das Dokument wurde zu früh weggenommen.", "Le document a été retiré trop tôt.", "El documento se retiró demasiado pronto."],
-  "error.notDocument": ["That is no document with a chip that we can read.", "Das ist kein Dokument mit einem lesbaren Chip.", "Ce n’est pas un document à puce lisible.", "No es un documento con un chip legible."],
+  "error.UNSUPPORTED": ["This kiosk cannot do that at the moment.", "Dieser Kiosk kann das gerade nicht.", "Cette borne ne peut pas le faire actuellement.", "Este quiosco no puede hacerlo ahora."],
+  "error.CANCELLED": ["It was canceled.", "Es wurde abgebrochen.", "L’opération a été annulée.", "Se canceló."],
+  "error.TIMEOUT": ["Nothing came in time. You can try again.", "Es kam nichts rechtzeitig. Sie können es noch einmal versuchen.", "Rien n’est arrivé à temps. Vous pouvez réessayer.", "No llegó nada a tiempo. Puede intentarlo de nuevo."],
+  "error.BUSY": ["The kiosk is still busy. Please try again in a moment.", "Der Kiosk ist noch beschäftigt. Bitte versuchen Sie es gleich noch einmal.", "La borne est encore occupée. Réessayez dans un instant.", "El quiosco sigue ocupado. Inténtelo en un momento."],
+  "error.DISCONNECTED": ["The connection was lost. Please try again.", "Die Verbindung ging verloren. Bitte versuchen Sie es noch einmal.", "La connexion a été perdue. Réessayez.", "Se perdió la conexión. Inténtelo de nuevo."],
+  "error.ACCESS_DENIED": ["The chip did not accept these details. Please compare them with the document.", "Der Chip hat diese Angaben nicht angenommen. Bitte vergleichen Sie sie mit dem Dokument.", "La puce n’a pas accepté ces données. Comparez-les avec le document.", "El chip no aceptó estos datos. Compárelos con el documento."],
+  "error.READER_DISCONNECTED": ["The reader was disconnected. Please tell the staff.", "Der Leser wurde getrennt. Bitte sagen Sie dem Personal Bescheid.", "Le lecteur a été débranché. Prévenez le personnel.", "Se desconectó el lector. Avise al personal."],
+  "error.CARD_REMOVED": ["The document was taken away too soon.", "Das Dokument wurde zu früh weggenommen.", "Le document a été retiré trop tôt.", "El documento se retiró demasiado pronto."],
+  "error.NOT_A_DOCUMENT": ["That is no document with a chip that we can read.", "Das ist kein Dokument mit einem lesbaren Chip.", "Ce n’est pas un document à puce lisible.", "No es un documento con un chip legible."],
 
   "idle.title": ["Are you still there?", "Sind Sie noch da?", "Êtes-vous toujours là ?", "¿Sigue ahí?"],
   "idle.lead": ["This kiosk starts afresh in {seconds} seconds.", "Der Kiosk beginnt in {seconds} Sekunden von vorn.", "La borne recommence dans {seconds} secondes.", "El quiosco se reinicia en {seconds} segundos."],
@@ -228,13 +177,11 @@ const rows = {
 /** The keys of all texts. */
 export const keys = Object.keys(rows);
 
-const accents = { a: "á", e: "ë", i: "ï", o: "ø", u: "û", c: "ç", n: "ñ", s: "š", A: "Å", E: "Ê", O: "Ö", U: "Ü", C: "Ç" };
+const accents = { a: "á", e: "ë", i: "ï", o: "ø", u: "û", n: "ñ", A: "Å", E: "Ê", O: "Ö", C: "Ç" };
 
 /** English with accents, lengthened, names in braces unchanged. */
-function stretched(english) {
-  const letters = english.replace(/\{\w+\}|[A-Za-z]/g, (match) => accents[match] ?? match);
-  return `${letters} ${"·~".repeat(Math.max(1, Math.ceil(english.length * 0.2)))}`;
-}
+const stretched = (english) =>
+  `${english.replace(/\{\w+\}|[A-Za-z]/g, (match) => accents[match] ?? match)} ${"·~".repeat(Math.ceil(english.length / 5))}`;
 
 /** The text of a key as a pattern with names in braces. */
 export function pattern(key, locale) {

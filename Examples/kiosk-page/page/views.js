@@ -3,6 +3,7 @@
 import { element, icon } from "./dom.js";
 import { keypad } from "./keypad.js";
 import { shownDate } from "./mrz.js";
+import { keys } from "./strings.js";
 
 /** The journeys: what each needs, and what it can use besides. */
 export const journeys = {
@@ -20,8 +21,13 @@ const isReady = (capability) => capability?.supported === true && capability.per
 
 // Parts of views.
 
-const heading = (...children) => element("h1", { tabindex: -1, id: "heading" }, ...children);
-const lead = (...children) => element("p", { class: "lead" }, ...children);
+// What a view is about is told, too: `app.told` has the texts.
+function told(app, key, values) {
+  app.told.push({ key, values });
+  return app.phrase(key, values);
+}
+const heading = (app, key) => element("h1", { tabindex: -1, id: "heading" }, told(app, key));
+const lead = (app, key) => element("p", { class: "lead" }, told(app, key));
 const sign = (name, tone) => element("div", { class: `sign ${tone}` }, icon(name));
 const content = (...children) => element("div", { class: "content" }, ...children);
 
@@ -37,9 +43,9 @@ const actions = (...buttons) => element("div", { class: "actions" }, buttons);
 const cancel = (app) => button(app, "action.cancel", app.act.cancel, { back: true });
 const finish = (app, kind = "primary") => button(app, "action.finish", app.act.finish, { kind, back: true });
 
-function plain(app, { picture, tone = "calm", title, text, values, more = [], buttons = [] }) {
+function plain(app, { picture, tone = "calm", title, text, more = [], buttons = [] }) {
   return [
-    content(sign(picture, tone), heading(app.say(title)), text ? lead(app.phrase(text, values)) : null, more),
+    content(sign(picture, tone), heading(app, title), text ? lead(app, text) : null, more),
     buttons.length > 0 ? actions(buttons) : null,
   ];
 }
@@ -71,7 +77,7 @@ function launcher(app) {
   const ids = [...new Set(Object.values(journeys).flatMap(({ needs, uses }) => [...needs, ...uses]))];
   return [
     content(
-      heading(app.say("launcher.title")), lead(app.say("launcher.lead")),
+      heading(app, "launcher.title"), lead(app, "launcher.lead"),
       element("ul", { class: "journeys", role: "list" }, Object.entries(journeys).map(card)),
       element("section", { class: "devices", "aria-labelledby": "devices" },
         element("h2", { id: "devices" }, app.say("launcher.devices")),
@@ -83,9 +89,9 @@ function warning(app) {
   const names = missing(app.state.journey, app.state.capabilities).map((id) => app.say(`capability.${id}`));
   return [
     content(
-      sign("warning", "attention"), heading(app.say("warning.title")), lead(app.say("warning.lead")),
+      sign("warning", "attention"), heading(app, "warning.title"), lead(app, "warning.lead"),
       element("ul", { class: "missing-list" }, names.map((name) => element("li", {}, name))),
-      element("p", {}, app.say("warning.choice"))),
+      element("p", {}, told(app, "warning.choice"))),
     actions(
       button(app, "warning.continue", app.act.begin), button(app, "action.cancel", app.act.home, { kind: "primary", back: true })),
   ];
@@ -146,7 +152,7 @@ function key(app) {
   return [
     element("form", { class: "content key-form", novalidate: true, onsubmit: app.act.submit },
       element("div", { class: "key-fields" },
-        heading(app.say("key.title")), lead(app.say("key.lead")),
+        heading(app, "key.title"), lead(app, "key.lead"),
         element("fieldset", { class: "choices" },
           element("legend", {}, app.say("key.method")), Object.keys(methods).map(radio)),
         app.state.picture ? picture(app) : null,
@@ -163,34 +169,36 @@ function hold(app) {
   return [
     content(
       element("div", { class: `scene scene-document step-${step}`, "aria-hidden": "true" }, icon("passport")),
-      heading(app.say(`hold.${step}.title`)),
-      lead(app.say(step === "present" ? "hold.present.lead" : "hold.lead")),
+      heading(app, `hold.${step}.title`),
+      lead(app, step === "present" ? "hold.present.lead" : "hold.lead"),
       element("progress", { class: "progress", max: 1, value: fraction, "aria-label": app.say("hold.progress") })),
     actions(cancel(app)),
   ];
 }
 
+/** What a customer is told of a document. */
+export const verdictOf = ({ authentic, chipGenuine }) => (chipGenuine === "no" ? "no" : authentic);
 const verdicts = { yes: ["tick", "good"], no: ["cross", "bad"], unknown: ["question", "attention"] };
 
 function result(app) {
   const { document: data, security } = app.state.answer;
-  const verdict = security.chipGenuine === "no" ? "no" : security.authentic;
+  const verdict = verdictOf(security);
   const rows = {
-    name: data.name, nationality: data.nationality, number: data.number,
-    birth: shownDate(data.dateOfBirth, app.lang, true), expiry: shownDate(data.dateOfExpiry, app.lang, false),
+    "result.name": data.name, "result.nationality": data.nationality, "key.number": data.number,
+    "key.birth": shownDate(data.dateOfBirth, app.lang, true), "key.expiry": shownDate(data.dateOfExpiry, app.lang, false),
   };
   return [
     content(
       element("div", { class: "verdict" }, sign(...verdicts[verdict]),
         element("div", {},
-          heading(app.say(`result.${verdict}.title`)), lead(app.say(`result.${verdict}.lead`)),
+          heading(app, `result.${verdict}.title`), lead(app, `result.${verdict}.lead`),
           element("p", {}, app.say(`result.clone.${security.chipGenuine}`)))),
       element("div", { class: "person" },
         app.state.portrait
           ? element("img", { class: "portrait", src: app.state.portrait, alt: app.say("result.portrait") }) : null,
         element("dl", { class: "facts" },
           Object.entries(rows).map(([name, value]) =>
-            element("div", {}, element("dt", {}, app.say(`result.${name}`)), element("dd", {}, element("bdi", {}, value)))))),
+            element("div", {}, element("dt", {}, app.say(name)), element("dd", {}, element("bdi", {}, value)))))),
       security.findings.length > 0
         ? element("details", {}, element("summary", {}, app.say("result.findings")),
           element("ul", { lang: "en", dir: "ltr" }, security.findings.map((finding) => element("li", {}, finding))))
@@ -206,7 +214,7 @@ const picture = (app) =>
 
 function photo(app) {
   return plain(app, {
-    picture: "camera", title: "photo.title", text: "photo.lead",
+    picture: "camera", title: "journey.photo.title", text: "photo.lead",
     buttons: [button(app, "photo.take", app.act.capture, { kind: "primary" }), button(app, "action.back", app.act.leavePhoto, { back: true })],
   });
 }
@@ -224,7 +232,7 @@ function photoShown(app) {
   const comment = lacking(app.state.quality);
   const good = comment === "photo.good";
   return [
-    content(heading(app.say("photo.shown.title")), picture(app),
+    content(heading(app, "photo.shown.title"), picture(app),
       element("p", { class: `comment ${good ? "good" : "attention"}` }, icon(good ? "tick" : "warning"), app.say(comment))),
     actions(
       button(app, "photo.use", app.act.usePhoto, { kind: good ? "primary" : "secondary" }),
@@ -237,10 +245,12 @@ function photoShown(app) {
 
 function order(app) {
   const { lines, total } = app.state.order;
+  const title = heading(app, "order.title");
+  told(app, "order.pay", { amount: total.text });
   const head = (name, type) => element("th", { scope: "col", class: type }, app.say(`order.${name}`));
   return [
     content(
-      heading(app.say("order.title")),
+      title,
       element("table", { class: "order" },
         element("thead", {}, element("tr", {}, head("item", "text"), head("quantity", "figure"), head("price", "figure"))),
         element("tbody", {}, lines.map((line) =>
@@ -266,6 +276,8 @@ const taps = { reading: "clock", processing: "clock", idle: "clock", removeCard:
 /** The states in which the customer may still go back. */
 export const cancellable = new Set(["presentCard", "seePhone", "tryAgain", "otherCard"]);
 
+const waiting = new Set(["idle", "processing"]);
+
 function tap(app) {
   const { state } = app.state.payment;
   return [
@@ -273,7 +285,7 @@ function tap(app) {
       state === "presentCard"
         ? element("div", { class: "scene scene-card", "aria-hidden": "true" }, icon("card"))
         : sign(taps[state] ?? "clock", ["tryAgain", "otherCard"].includes(state) ? "attention" : "calm"),
-      heading(app.say(`pay.${state}.title`)), lead(app.say(`pay.${state}.lead`)), amount(app)),
+      heading(app, waiting.has(state) ? "connecting.title" : `pay.${state}.title`), lead(app, `pay.${state}.lead`), amount(app)),
     cancellable.has(state) ? actions(cancel(app)) : null,
   ];
 }
@@ -287,16 +299,16 @@ function paid(app) {
   const again = outcome === "declined" || outcome === "cancelled";
   return [
     content(
-      sign(...signs[outcome]), heading(app.say(`pay.${outcome}.title`)),
+      sign(...signs[outcome]), heading(app, `pay.${outcome}.title`),
       shown && outcome !== "cancelled"
         ? element("p", { class: "amount" }, element("span", { class: "amount-label" }, app.say("pay.amount")), element("bdi", {}, shown))
         : null,
-      lead(app.say(`pay.${outcome}.lead`)),
+      lead(app, `pay.${outcome}.lead`),
       loyalty
         ? element("p", { class: "loyalty" }, icon("star"),
           element("span", {}, app.phrase("pay.loyalty", { member: loyalty.member, saved: loyalty.saved.text })))
         : null,
-      outcome === "unknown" ? element("p", {}, app.phrase("pay.order", { order: app.state.payment.order })) : null,
+      outcome === "unknown" ? element("p", {}, app.phrase("reference", { reference: app.state.payment.order })) : null,
       receipt ? element("p", { class: "comment" }, app.say(receipt)) : null),
     actions(
       again ? button(app, "action.retry", app.act.retry, { kind: "primary" }) : null,
@@ -308,7 +320,7 @@ function paid(app) {
 const payLost = (app) =>
   plain(app, {
     picture: "question", tone: "attention", title: "pay.unknown.title", text: "pay.lost.lead",
-    more: [amount(app), element("p", {}, app.phrase("pay.order", { order: app.state.payment.order }))],
+    more: [amount(app), element("p", {}, app.phrase("reference", { reference: app.state.payment.order }))],
   });
 
 // Loyalty cards.
@@ -316,7 +328,7 @@ const payLost = (app) =>
 const passesHold = (app) => [
   content(
     element("div", { class: "scene scene-card", "aria-hidden": "true" }, icon("phone")),
-    heading(app.say("passes.hold.title")), lead(app.say("passes.hold.lead"))),
+    heading(app, "passes.hold.title"), lead(app, "passes.hold.lead")),
   actions(cancel(app)),
 ];
 
@@ -324,9 +336,9 @@ function passes(app) {
   const list = app.state.passes;
   return [
     content(
-      sign("star", "calm"), heading(app.say("passes.title")),
+      sign("star", "calm"), heading(app, "passes.title"),
       list.length === 0
-        ? lead(app.say("passes.none"))
+        ? lead(app, "passes.none")
         : element("ul", { class: "passes", role: "list" }, list.map(({ merchant, member }) =>
           element("li", {}, element("bdi", {}, merchant), " ", member ? element("bdi", { class: "member" }, member) : null)))),
     actions(finish(app)),
@@ -338,19 +350,12 @@ function passes(app) {
 const complete = (app) =>
   plain(app, {
     picture: "tick", tone: "good", title: "complete.title", text: "complete.lead",
-    more: [element("p", { class: "reference" }, app.phrase("complete.reference", { reference: app.state.reference }))],
+    more: [element("p", { class: "reference" }, app.phrase("reference", { reference: app.state.reference }))],
     buttons: [button(app, "action.restart", app.act.reset, { kind: "primary", back: true })],
   });
 
-const errors = {
-  UNSUPPORTED_ACTION: "error.unsupported", UNSUPPORTED: "error.unsupported", PERMISSION_DENIED: "error.permission",
-  CANCELLED: "error.cancelled", TIMEOUT: "error.timeout", BUSY: "error.busy", DISCONNECTED: "error.disconnected",
-  ACCESS_DENIED: "error.access", READER_DISCONNECTED: "error.reader", CARD_REMOVED: "error.removed",
-  NOT_A_DOCUMENT: "error.notDocument",
-};
-
 /** The text for an error; those of the service are not for customers. */
-export const errorText = (code) => errors[code] ?? "error.other";
+const errorText = (code) => (keys.includes(`error.${code}`) ? `error.${code}` : "error.other");
 
 const error = (app) =>
   plain(app, {
@@ -366,7 +371,7 @@ const still = (picture, title, text) => (app) => plain(app, { picture, title, te
 export const views = {
   connecting: still("clock", "connecting.title", "connecting.lead"),
   noHost: still("pause", "unavailable.title", "unavailable.noHost"),
-  refused: still("warning", "unavailable.title", "unavailable.refused"),
+  refused: still("warning", "unavailable.title", "error.other"),
   outOfService: still("pause", "outOfService.title", "outOfService.lead"),
   launcher, warning, key, hold, result, photo, photoWait, photoShown, order, orderNone, tap, paid, payLost, passesHold,
   passes, complete, error,

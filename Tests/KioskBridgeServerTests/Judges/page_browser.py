@@ -76,7 +76,12 @@ class Browser:
             features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
             await page.call("Emulation.setEmulatedMedia", features=features)
         await page.call("Page.addScriptToEvaluateOnNewDocument", source=(
-            "globalThis.sounds = []; document.addEventListener('kiosk-sound', (e) => sounds.push(e.detail));"))
+            # A clock that tests put forward.
+            "globalThis.skew = 0; { const now = performance.now.bind(performance); performance.now = () => now() + skew; }"
+            "globalThis.sounds = []; document.addEventListener('kiosk-sound', (e) => sounds.push(e.detail));"
+            "new MutationObserver((_, watch) => { if (document.querySelector('main[data-view=launcher]')) {"
+            "watch.disconnect(); requestAnimationFrame(() => { globalThis.firstView = performance.now(); }); } })"
+            ".observe(document, {subtree: true, childList: true, attributes: true});"))
         await page.call("Page.navigate", url=address)
         return page
 

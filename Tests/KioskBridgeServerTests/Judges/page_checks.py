@@ -1,10 +1,13 @@
 """Groups of checks of the page: each takes a Bench."""
 import asyncio
 import json
+import re
+import time
 from pathlib import Path
 
+from page_journeys import bridge, keyboard, payments, documents, service
 from page_mock import MODULE, PAGE
-from page_tour import tour
+from page_tour import FIELDS, fill, finish, fresh, tap, to_key, tour
 
 TREES = Path(__file__).resolve().parent / "page_trees"
 SIZES = {"portrait": (1080, 1920), "landscape": (1920, 1080)}
@@ -15,12 +18,17 @@ INSPECT = r"""(async () => {
   const faults = [];
   const root = document.documentElement;
   const shown = document.body.innerText;
-  for (const key of keys) if (shown.includes(key)) faults.push(`the key ${key} is shown`);
-  if (/undefined|null|\[object|\{\w+\}/.test(shown)) faults.push(`not a text: ${shown}`);
-  if (root.scrollWidth > root.clientWidth) faults.push(`${root.scrollWidth} wide in ${root.clientWidth}`);
-  for (const one of document.querySelectorAll('main button, footer button, dialog[open] button, input:not([type=radio]), textarea, summary, .choice')) {
+  const known = keys.filter((key) => key.includes('.'));
+  for (const key of known) if (shown.includes(key)) faults.push(`the key ${key} is shown`);
+  if (/undefined|null|NaN|\[object|\{\w+\}/.test(shown)) faults.push(`not a text: ${shown}`);
+  if (root.scrollWidth > root.clientWidth) {
+    const wide = [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1);
+    faults.push(`${root.scrollWidth} wide in ${root.clientWidth}: ${wide.slice(0, 4).map((e) => e.className || e.tagName)}`);
+  }
+  const targets = 'main button, footer button, dialog[open] button, input:not([type=radio]), textarea, summary, .choice';
+  for (const one of document.querySelectorAll(targets)) {
     const box = one.getBoundingClientRect();
-    if (box.width < 43.9 || box.height < 43.9) faults.push(`${one.outerHTML.slice(0, 80)} is ${box.width} x ${box.height}`);
+    if (box.width < 43.9 || box.height < 43.9) faults.push(`${one.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`);
     if (one.matches('button') && one.scrollWidth > one.clientWidth + 1) faults.push(`${one.textContent} is cut off`);
   }
   if (document.querySelectorAll('h1').length !== 1) faults.push('not one heading');
@@ -28,12 +36,16 @@ INSPECT = r"""(async () => {
   return faults;
 })()"""
 
+AXE = """axe.run(document, {runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}}).then(
+  ({violations}) => violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' | ')))"""
+
 
 async def inspect(bench, page, name):
     bench.faults += [f"{name}: {fault}" for fault in await page.eval(INSPECT)]
 
 
 async def pictures(bench, folder):
+    """Each view in both sizes of screen."""
     folder.mkdir(parents=True, exist_ok=True)
     host = await bench.host()
     page = await bench.page(host)
@@ -47,5 +59,276 @@ async def pictures(bench, folder):
     await tour(host, page, stop)
 
 
-GROUPS = {"pictures": pictures}
-CHECKS = []
+async def with_trees(bench, judge):
+    host = await bench.host()
+    page = await bench.page(host)
+
+    async def stop(name):
+        # A reference is another one each time.
+        await judge(page, name, re.sub(r"\b[0-9A-F]{8}\b", "0A1B2C3D", await page.tree()))
+
+    await tour(host, page, stop)
+
+
+async def write(bench):
+    """The accessibility trees anew."""
+    TREES.mkdir(exist_ok=True)
+
+    async def judge(page, name, tree):
+        (TREES / f"{name}.txt").write_text(tree)
+
+    await with_trees(bench, judge)
+
+
+async def views(bench):
+    """Each view: axe-core finds nothing, and a screen reader is told what the golden file says."""
+    axe = (Path(__import__("axe_core_python").__file__).parent / "axe.min.js").read_text()
+    seen = set()
+
+    async def judge(page, name, tree):
+        seen.add(name)
+        if await page.eval("typeof axe === 'undefined'"):
+            await page.eval(f"{axe}; 0")
+        bench.faults += [f"{name}: axe: {one}" for one in await page.eval(AXE)]
+        await inspect(bench, page, name)
+        golden = TREES / f"{name}.txt"
+        expected = golden.read_text() if golden.exists() else "no golden file\n"
+        if tree != expected:
+            import difflib
+            difference = difflib.unified_diff(expected.splitlines(), tree.splitlines(), "golden", "seen", lineterm="", n=1)
+            bench.expect(False, f"{name}:\n" + "\n".join(difference))
+
+    await with_trees(bench, judge)
+    unseen = {file.stem for file in TREES.glob("*.txt")} - seen
+    bench.expect(not unseen, f"views that were not reached: {unseen}")
+
+
+async def pseudo(bench):
+    """Right to left and 1.4 times as long: nothing is cut off in either size of screen."""
+    host = await bench.host()
+    page = await bench.page(host, "?locale=pseudo")
+
+    async def stop(name):
+        for width, height in SIZES.values():
+            await page.resize(width, height)
+            await inspect(bench, page, f"{name} at {width} x {height}")
+        bench.expect(await page.eval("document.documentElement.dir") == "rtl", f"{name}: not right to left")
+        plain = await page.eval(r"""[...document.querySelectorAll('h1, .lead, .button, .tool, label, dt, legend')]
+            .filter((e) => !e.lang && !/[áëïøûñÅÊÖÇ·]/.test(e.textContent) && !e.querySelector('bdi')).map((e) => e.textContent)""")
+        bench.expect(plain in ([], ["⌫"]), f"{name}: not of the table: {plain}")
+
+    await tour(host, page, stop)
+
+
+async def enlarged(bench):
+    """Large text at 200 %, and a width of 320: nothing is lost.  Forced colors and without motion."""
+    host = await bench.host()
+    page = await bench.page(host, forced_colors="active", prefers_reduced_motion="reduce")
+
+    async def larger():
+        await page.click("tools.large")
+        await page.click("tools.low")
+
+    async def stop(name):
+        # 540 x 960 is 1080 x 1920 at 200 %.
+        for width, height in [(540, 960), (320, 640)]:
+            await page.resize(width, height)
+            await inspect(bench, page, f"{name} at {width} x {height}")
+        moving = await page.eval("document.getAnimations().length")
+        bench.expect(moving == 0, f"{name}: {moving} animations")
+
+    await tour(host, page, stop, larger)
+
+
+async def texts(bench):
+    """The table of texts is complete, each text is used, and a switch of language on any view keeps what was typed."""
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+    table = await page.eval("""import('/strings.js').then(({ keys, languages, pattern }) =>
+        Object.fromEntries(keys.map((key) => [key, Object.keys(languages).map((one) => pattern(key, one))])))""")
+    row = re.findall(r'^  "([^"]+)": \[(.*)\],$', (PAGE / "strings.js").read_text(), re.M)
+    bench.expect(len(row) == len(table), f"{len(row)} rows, {len(table)} keys")
+    # Words that are the same in two languages.
+    same = {"page.title", "order.total", "result.name", "capability.ready"}
+    for key, patterns in table.items():
+        names = [sorted(re.findall(r"\{\w+\}", one or "")) for one in patterns]
+        bench.expect(len(patterns) == 4 and all(one and one.strip() == one for one in patterns), f"{key}: {patterns}")
+        bench.expect(all(one == names[0] for one in names), f"{key}: {names}")
+        bench.expect(key in same or patterns[0] not in patterns[1:], f"{key}: English in another language")
+    code = "".join(file.read_text() for file in PAGE.glob("*.js") if file.name != "strings.js")
+    used = set(re.findall(r'["`]([a-z][A-Za-z]+(?:\.[A-Za-z]+)+)["`]', code)) & set(table)
+    made = [re.escape(one).replace(r"\$\{", "${").replace(r"\}", "}") for one in re.findall(r"`([a-z][\w.]*\$\{[^`]*)`", code)]
+    made = [re.compile(re.sub(r"\$\{.*?\}", r"[\\w.]+", one) + "$") for one in made]
+    unused = [key for key in table if key not in used and not any(one.match(key) for one in made) and f'"{key}"' not in code]
+    bench.expect(not unused, f"not used: {unused}")
+
+    # A switch keeps what is there; the language that the host names yields to the customer's.
+    host.event("host.locale", locale="fr-FR")
+    await page.until("document.documentElement.lang === 'fr' && document.querySelector('h1').textContent === 'Bienvenue'")
+    await to_key(page)
+    await fill(page, number="L898902C3")
+    await page.click("language.de")
+    await page.until("document.documentElement.lang === 'de'")
+    bench.expect(await page.eval("document.getElementById('field-number').value") == "L898902C3", "typed text is gone")
+    bench.expect(await page.eval("document.activeElement.dataset.action") == "language.de", "the focus moved")
+    host.event("host.locale", locale="es")
+    await fill(page, birth="12 08 1974", expiry="15 04 2012")
+    later = host.on["nfc.read"] = __import__("page_tour").Later()
+    await page.click("key.submit")
+    await later.asked.wait()
+    bench.expect(await page.eval("document.querySelector('h1').textContent") == table["hold.present.title"][1], "not German")
+    for locale, index in [("es", 3), ("fr", 2), ("en", 0)]:
+        await page.click(f"language.{locale}")
+        title = await page.eval("document.querySelector('h1').textContent")
+        bench.expect(title == table["hold.present.title"][index], f"{locale}: {title}")
+
+
+async def sources(bench):
+    """What the files say: size, and nothing that makes code of text or keeps data."""
+    files = [one for one in PAGE.iterdir() if one.is_file()]
+    page_size = sum(len(one.read_bytes()) for one in files)
+    module = len((MODULE / "kiosk-bridge.js").read_bytes())
+    bench.notes.append(f"the page has {page_size} bytes, with the module {page_size + module}")
+    bench.expect(page_size < 100_000 and page_size + module < 100 * 1024, "too large")
+    for file in [*files, MODULE / "kiosk-bridge.js"]:
+        for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function", "localStorage",
+                     "sessionStorage", "indexedDB", "console.", "document.cookie", "https://", "style="]:
+            bench.expect(word not in file.read_text(), f"{file.name}: {word}")
+    style = (PAGE / "style.css").read_text()
+    physical = re.findall(r"(?:^|[;{ ])((?:margin|padding|border)-(?:left|right|top|bottom)|(?:left|right|width|height|text-align): ?(?:left|right)?)[^-]", style)
+    physical = [one for one in physical if not one.startswith("text-align")]
+    bench.expect(not physical, f"physical directions: {physical}")
+
+
+async def speed(bench):
+    """The time until the first view, with a connection; printed, and asserted loosely: tests share their machine."""
+    host = await bench.host()
+    times = []
+    for _ in range(3):
+        page = await bench.page(host)
+        await page.view("launcher")
+        times.append(await page.until("globalThis.firstView"))
+    bench.notes.append(f"first view after {', '.join(f'{one:.0f}' for one in times)} ms")
+    bench.expect(min(times) < 1500, times)
+
+
+async def customers(bench, count=100):
+    """Neither heap nor nodes grow with two hundred customers: half leave a page that is loaded anew, half stay."""
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    async def measure():
+        await page.call("HeapProfiler.collectGarbage")
+        heap = (await page.call("Runtime.getHeapUsage"))["usedSize"]
+        counters = await page.call("Memory.getDOMCounters")
+        return heap, counters["nodes"], counters["jsEventListeners"], counters["documents"]
+
+    # A customer, as fast as the host answers.
+    customer = """(async () => {
+      const press = async (action) => {
+        const end = Date.now() + 20000;
+        for (;;) {
+          const control = document.querySelector(`[data-action="${action}"]`);
+          if (control) return control.click();
+          if (Date.now() > end) throw new Error(action);
+          await new Promise((done) => setTimeout(done));
+        }
+      };
+      document.body.dataset.old = '';
+      for (const action of ['journey.payment', 'order.pay', 'action.finish']) await press(action);
+    })()"""
+    start, at = time.monotonic(), {}
+    for number in range(1, count + 1):
+        await page.eval(customer)
+        await page.eval("document.querySelector('[data-action=\"action.restart\"]').click()")
+        await page.until("document.body && !('old' in document.body.dataset)"
+                         " && document.querySelector('main')?.dataset.view === 'launcher'")
+        if number in (20, count):
+            at[number] = await measure()
+    (heap, nodes, listeners, documents_), last = at[20], at[count]
+    bench.notes.append(f"{count} customers in {time.monotonic() - start:.1f} s: heap {heap} to {last[0]} bytes, "
+                       f"nodes {nodes} to {last[1]}, listeners {listeners} to {last[2]}, documents {documents_} to {last[3]}")
+    bench.expect(last[0] < heap * 1.15 + 100_000, "the heap grows")
+    bench.expect(last[1] < nodes * 1.5 + 200 and last[3] <= documents_ + 2, "the nodes grow")
+    # And without a reload: a customer who stays.
+    await page.call("HeapProfiler.collectGarbage")
+    for number in range(101):
+        await page.eval("document.querySelector('[data-action=\"journey.passport\"]').click()")
+        await page.eval("document.querySelector('[data-action=\"action.cancel\"]').click()")
+        if number in (20, 100):
+            at[-number] = await measure()
+    bench.notes.append(f"without a reload: {at[-20]} to {at[-100]}")
+    bench.expect(at[-100][0] < at[-20][0] * 1.1 + 100_000, "the heap grows without a reload")
+
+
+async def idle(bench):
+    """Who has gone: a warning by two senses that can be extended, then a page as new; never while a card is read."""
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    def later_by(seconds):
+        return page.eval(f"document.body.dataset.old = ''; skew += {seconds * 1000}; 0")
+
+    async def is_new():
+        await page.until("document.body && !('old' in document.body.dataset)")
+        await page.view("launcher")
+
+    async def stays(what):
+        await asyncio.sleep(0.3)
+        bench.expect(await page.eval("'old' in document.body.dataset && !document.getElementById('idle').open"), what)
+
+    await later_by(1000)
+    await stays("an untouched page is loaded anew")
+    await to_key(page)
+    await fill(page, number="L898902C3")
+    await later_by(38)
+    await stays("a warning before 40 s")
+    # As often as the customer likes; at least ten times (WCAG 2.2.1).
+    for number in range(11):
+        await later_by(41 if number else 3)
+        await page.until("document.getElementById('idle').open")
+        if number == 0:
+            bench.expect("attention" in await page.eval("sounds"), "no sound")
+            words = await page.eval("document.getElementById('idle').innerText")
+            bench.expect(re.search(r"in \d+ seconds", words), words)
+            bench.faults += await page.eval(INSPECT)
+            bench.expect(await page.eval("document.activeElement.dataset.action") == "idle.extend", "the focus is elsewhere")
+        await page.key("Enter" if number % 2 else "Escape")
+        await page.until("!document.getElementById('idle').open")
+    bench.expect(await page.eval("document.getElementById('field-number').value") == "L898902C3", "typed text is gone")
+    await later_by(41)
+    await page.until("document.getElementById('idle').open")
+    await later_by(20)
+    await is_new()
+    bench.expect(host.last("journey.cancel") == {"reason": "idle"}, "the host was not told")
+    bench.expect("L898902C3" not in await page.eval("document.documentElement.outerHTML"), "something stays")
+
+    # A language that was chosen is reset, too.
+    await page.click("language.de")
+    await later_by(61)
+    await is_new()
+    bench.expect(await page.eval("document.documentElement.lang") == "en", "the language stays")
+
+    # Never while a card is read, or a bank is asked; a payment that nobody makes is canceled.
+    later = await tap(host, page)
+    for state in ["reading", "removeCard", "processing"]:
+        host.state(state)
+        await page.until(f"document.querySelector('main').dataset.state === '{state}'")
+        await later_by(1000)
+        await stays(f"the time ran during {state}")
+    host.state("presentCard")
+    await page.until("document.querySelector('main').dataset.state === 'presentCard'")
+    await asyncio.sleep(0.2)
+    await later_by(61)
+    await is_new()
+    bench.expect(host.count("payment.cancel") == 1, "the payment goes on")
+    later.give(None)
+
+
+GROUPS = {"pictures": pictures, "write": write, "sources": sources, "speed": speed, "texts": texts, "views": views,
+          "pseudo": pseudo, "enlarged": enlarged, "keyboard": keyboard, "payments": payments, "documents": documents,
+          "service": service, "bridge": bridge, "idle": idle, "customers": customers}
+CHECKS = [name for name in GROUPS if name not in ("pictures", "write")]

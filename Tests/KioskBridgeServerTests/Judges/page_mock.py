@@ -197,9 +197,8 @@ class Host:
                 if path == "/bridge":
                     return await self.bridge(reader, writer, headers)
                 self.requests += 1
-                if self.down:
-                    break
-                status, kind, body = self.resource(path, headers)
+                resource = ("503 Service Unavailable", "text/plain", b"") if self.down else self.resource(path, headers)
+                status, kind, body = resource
                 csp = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
                        f"connect-src 'self' ws://127.0.0.1:{self.port}; frame-ancestors 'none'; base-uri 'none'; "
                        "form-action 'none'; require-trusted-types-for 'script'")
@@ -220,12 +219,13 @@ class Host:
     def resource(self, path, headers):
         if path == "/token" and headers.get("x-kiosk-bridge") == "1" and headers.get("sec-fetch-site") == "same-origin":
             return "200 OK", "application/json", json.dumps({"token": self.token()}).encode()
-        name = "index.html" if path == "/" else path[1:]
+        # The page as another server would give it: without a token.
+        name = "index.html" if path in ("/", "/bare") else path[1:]
         file = MODULE / name if name.startswith("kiosk-bridge") else PAGE / name
         if "/" in name or not file.is_file():
             return "404 Not Found", "text/plain", b""
         body = file.read_bytes()
-        if name == "index.html":
+        if path == "/":
             body = body.replace(b'name="kiosk-token" content=""', f'name="kiosk-token" content="{self.token()}"'.encode())
         return "200 OK", TYPES[file.suffix], body
 
@@ -245,6 +245,13 @@ class Host:
         if not self.silent:
             self.ready()
         tasks = set()
+        try:
+            await self.read(reader, token, tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def read(self, reader, token, tasks):
         while True:
             first, second = await reader.readexactly(2)
             length = second & 0x7F

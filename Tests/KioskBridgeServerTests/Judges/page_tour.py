@@ -17,6 +17,8 @@ class Later:
         return await self.answered
 
     def give(self, value):
+        if self.answered.done():
+            return  # the connection went, and the request with it
         if isinstance(value, Exception):
             self.answered.set_exception(value)
         else:

@@ -1,0 +1,538 @@
+"""What the page and its module do: journeys end to end, and hosts that fail, lie or vanish."""
+import asyncio
+import json
+
+from page_mock import ORDER, Refusal, capabilities, document, euro, paid, picture
+from page_tour import FIELDS, TAPS, Later, fill, finish, fresh, home, tap, to_key
+
+# The machine-readable zones of ICAO Doc 9303-4 and 9303-5, appendix A.  # TEST
+TD3 = "P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\nL898902C36UTO7408122F1204159ZE184226B<<<<<10"
+TD1 = "I<UTOD231458907<<<<<<<<<<<<<<<\n7408122F1204159UTO<<<<<<<<<<<6\nERIKSSON<<ANNA<MARIA<<<<<<<<<<"
+
+
+async def payments(bench):
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    # Approved: each state of the kernel, in words; a signal that is another one than that of failure.
+    later = await tap(host, page)
+    bench.expect(host.last("payment.start") == {"order": ORDER["id"]}, "the page says more than the order")
+    for state in TAPS:
+        host.state(state)
+        await page.until(f"document.querySelector('main').dataset.state === '{state}'")
+        spoken = await page.eval("document.getElementById('status').textContent + document.getElementById('alert').textContent")
+        heading = await page.eval("document.querySelector('h1').textContent")
+        bench.expect(spoken.startswith(heading), f"{state}: {spoken}")
+        can_cancel = await page.eval("!!document.querySelector('[data-action=\"action.cancel\"]')")
+        bench.expect(can_cancel == (state in ("presentCard", "seePhone", "tryAgain", "otherCard")), f"{state}: {can_cancel}")
+    await page.eval("sounds.length = 0")
+    host.state("approved")
+    await page.view("paid")
+    later.give(paid(loyalty={"member": "****4711", "saved": euro(123)}))
+    await page.until("document.querySelector('.loyalty')")
+    bench.expect(await page.eval("sounds") == ["success"], "not one signal of success")
+    bench.expect(await page.eval("[...document.querySelectorAll('bdi')].some((e) => e.textContent === '€12.34')"), "amount")
+    host.on["receipt.print"] = Refusal("UNSUPPORTED", False, "unsupported")
+    await page.click("receipt.print")
+    await page.until("/could not be printed/.test(document.body.innerText)")
+    del host.on["receipt.print"]
+    await page.click("receipt.print")
+    await page.until("/being printed/.test(document.body.innerText)")
+    bench.expect(host.last("receipt.print") == {"order": ORDER["id"]}, "receipt")
+    bench.expect(host.last("journey.complete") == {"status": "success", "referenceId": ORDER["id"]}, "not complete")
+    await finish(page)
+    bench.expect("12.34" not in await page.eval("document.documentElement.outerHTML"), "the order stays")
+    await fresh(page)
+
+    # Declined, tried again, and canceled too late.
+    later = await tap(host, page)
+    later.give(paid("declined"))
+    await page.view("paid")
+    bench.expect((await page.eval("sounds"))[-1] == "failure", "no signal of failure")
+    later = host.on["payment.start"] = Later()
+    await page.click("action.retry")
+    await page.view("order")
+    await page.click("order.pay")
+    await later.asked.wait()
+    host.state("presentCard")
+    host.on["payment.cancel"] = {"cancelled": False}
+    await page.click("action.cancel")
+    await page.until("/too late/.test(document.getElementById('status').textContent)")
+    host.on["payment.cancel"] = {"cancelled": True}
+    await page.click("action.cancel")
+    later.give(Refusal("CANCELLED", True, "cancelled"))
+    await page.until("document.querySelector('main').dataset.state === 'cancelled'")
+    bench.expect(host.last("journey.complete")["status"] == "cancelled", "status of a canceled payment")
+    await finish(page)
+    await fresh(page)
+
+    # The link is lost during a tap: it may have happened, until the snapshot knows better.
+    for payment, end in [({"order": ORDER["id"], "state": "approved", "outcome": "approved"}, "approved"),
+                         ({"order": ORDER["id"], "state": "declined", "outcome": "declined"}, "declined"),
+                         ({"order": ORDER["id"], "state": "processing"}, "processing"),
+                         ({"order": "another", "state": "approved", "outcome": "approved"}, "unknown"),
+                         (None, "unknown")]:
+        await tap(host, page)
+        host.state("reading")
+        await page.until("document.querySelector('main').dataset.state === 'reading'")
+        host.down, host.payment = True, payment
+        host.drop()
+        await page.view("payLost")
+        bench.expect("may have happened" in await page.eval("document.getElementById('alert').textContent"), "no alert")
+        bench.expect("0" == await page.eval("String(document.querySelectorAll('main button').length)"), "a way to pay again")
+        host.down = False
+        await page.until(f"document.querySelector('main').dataset.state === '{end}'")
+        if end == "processing":
+            # Lost once more: nothing is forgotten.
+            host.down = True
+            host.drop()
+            await page.view("payLost")
+            host.down = False
+            await page.until(f"document.querySelector('main').dataset.state === '{end}'")
+            host.state("approved")
+            await page.view("paid")
+        host.payment = None
+        await finish(page)
+        await fresh(page)
+
+    # A page that is loaded in the middle shows what the host says.
+    host.payment = {"order": ORDER["id"], "state": "removeCard"}
+    other = await bench.page(host)
+    await other.until("document.querySelector('main')?.dataset.state === 'removeCard'")
+    host.payment = None
+
+
+async def documents(bench):
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    # The chip refuses the key: what was typed is still there.
+    await to_key(page)
+    host.on["nfc.read"] = Refusal("ACCESS_DENIED")
+    await fill(page, **FIELDS)
+    await page.click("key.submit")
+    await page.view("error")
+    bench.expect(host.last("nfc.read") == {"type": "document", "documentNumber": "L898902C3", "dateOfBirth": "740812",
+                                           "dateOfExpiry": "120415", "dataGroups": [1, 2]}, host.last("nfc.read"))
+    bench.expect("L898902C3" not in await page.eval("document.documentElement.outerHTML"), "the key is in the error view")
+    await page.click("action.retry")
+    await page.view("key")
+    bench.expect(await page.eval("document.getElementById('field-number').value") == "L898902C3", "typed text is gone")
+
+    # Lines with a wrong check digit, then right ones, of a passport and of a card; keys on the screen.
+    await page.click("#method-mrz")
+    for text, fault in [("P<UTO", "Two lines"), (TD3.replace("740812", "740813"), "check digit"),
+                        (TD1.replace("D23145890", "D23145891"), "check digit")]:
+        await fill(page, mrz=text)
+        await page.click("key.submit")
+        await page.until(f"document.querySelector('.wrong')?.textContent.includes('{fault}')")
+        bench.expect(await page.eval("document.activeElement.id") == "field-mrz", "the focus is not on what is wrong")
+    for text in [TD3, TD1]:
+        host.on["nfc.read"] = Refusal("NOT_A_DOCUMENT")
+        await fill(page, mrz=text.lower().replace("\n", " "))
+        await page.click("key.submit")
+        await page.view("error")
+        bench.expect(host.last("nfc.read")["mrz"] == text, host.last("nfc.read"))
+        await page.click("action.retry")
+        await page.view("key")
+    await page.click("#method-can")
+    for digit in "1234567":
+        await page.click(f'[data-key="{digit}"]')
+    await page.click('[data-key="erase"]')
+    await page.click('[data-key="8"]')
+    host.on["nfc.read"] = later = Later()
+    await page.click("key.submit")
+    await later.asked.wait()
+    bench.expect(host.last("nfc.read")["can"] == "123458", host.last("nfc.read"))
+    host.event("nfc.progress", request=later.correlation, step="reading", fraction=0.5)
+    await page.until("document.querySelector('progress')?.value === 0.5")
+
+    # Read: the result in words and the portrait; gone with the view.
+    later.give(document("yes", "unknown"))
+    await page.view("result")
+    await page.until("document.querySelector('.portrait').naturalWidth === 120")
+    address = await page.eval("document.querySelector('.portrait').src")
+    bench.expect("was not checked" in await page.eval("document.body.innerText"), "no words about the chip")
+    bench.expect("August 12, 1974" in await page.eval("document.body.innerText"), "no date in words")
+    await finish(page)
+    html = await page.eval("document.documentElement.outerHTML")
+    bench.expect(not any(one in html for one in ["ERIKSSON", "L898902C3", "123458", "1974"]), "something of the document stays")
+    gone = await page.eval(f"new Promise((d) => {{ const i = new Image(); i.onload = () => d(false);"
+                           f"i.onerror = () => d(true); i.src = '{address}'; }})")
+    bench.expect(gone, "the portrait stays in memory")
+    bench.expect(host.last("journey.complete")["status"] == "success", "status")
+    bench.expect(await page.eval("document.querySelector('.reference').textContent") ==
+                 f"Reference {host.last('journey.complete')['referenceId']}", "reference")
+    await fresh(page)
+
+    # A copy is no success, whoever signed it.
+    host.on["nfc.read"] = document("yes", "no")
+    await to_key(page)
+    await fill(page, **FIELDS)
+    await page.click("key.submit")
+    await page.until("document.querySelector('main').dataset.state === 'no'")
+    bench.expect(host.last("journey.complete")["status"] == "rejected", "status of a copy")
+    await finish(page)
+    await fresh(page)
+
+    # Each error in words, with a second try where there is one; never the service's own words.
+    for code, recoverable in [("TIMEOUT", True), ("BUSY", True), ("READER_DISCONNECTED", True), ("CARD_REMOVED", True),
+                              ("PERMISSION_DENIED", True), ("UNSUPPORTED", False), ("INTERNAL_ERROR", False)]:
+        host.on["nfc.read"] = Refusal(code, recoverable, "unsupported" if code == "UNSUPPORTED" else "error")
+        await to_key(page)
+        await fill(page, **FIELDS)
+        await page.click("key.submit")
+        await page.view("error")
+        shown = await page.eval("document.body.innerText")
+        bench.expect("as the test says" not in shown and code not in shown, f"{code}: {shown}")
+        bench.expect(await page.eval("!!document.querySelector('[data-action=\"action.retry\"]')") == recoverable, code)
+        bench.expect(host.last("journey.error") == {"message": code}, code)
+        await home(page)
+
+    # Leaving cancels; the late answer changes nothing.
+    host.on["nfc.read"] = later = Later()
+    await to_key(page)
+    await fill(page, **FIELDS)
+    await page.click("key.submit")
+    await later.asked.wait()
+    await page.click("action.cancel")
+    await page.view("launcher")
+    later.give(document())
+    await page.until("true")
+    await asyncio.sleep(0.1)
+    await page.view("launcher")
+    bench.expect(host.count("nfc.cancel") == 1, "the read goes on")
+    bench.expect(host.last("journey.cancel") == {"reason": "customer"}, "no reason")
+
+    # The link is lost while a document is read.
+    host.on["nfc.read"] = later = Later()
+    await to_key(page)
+    await fill(page, **FIELDS)
+    await page.click("key.submit")
+    await later.asked.wait()
+    host.drop()
+    await page.view("error")
+    bench.expect("connection was lost" in await page.eval("document.body.innerText"), "no words about the link")
+
+
+async def service(bench):
+    host = await bench.host()
+    host.capabilities = capabilities("nfc.read")
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    # What is missing is named; the customer goes on or not.
+    await page.click("journey.passport")
+    await page.view("warning")
+    bench.expect("Chip reader" in await page.eval("document.querySelector('main').innerText"), "it is not named")
+    await page.click("warning.continue")
+    await page.view("key")
+    bench.expect(host.count("journey.started") == 1, "the host was not told")
+    await page.click("action.cancel")
+    # Live: plugged in.
+    host.event("host.capabilitiesChanged", capabilities=capabilities("payment.start"))
+    await page.until("document.querySelector('[data-capability=\"nfc.read\"].ready')"
+                     " && document.querySelector('[data-capability=\"payment.start\"].missing')")
+
+    # Out of service and back; never in the middle of a payment.
+    host.event("host.outOfService", inService=False)
+    await page.view("outOfService")
+    host.event("host.outOfService", inService=True)
+    await page.view("launcher")
+    host.capabilities = capabilities()
+    host.event("host.capabilitiesChanged", capabilities=host.capabilities)
+    later = await tap(host, page)
+    host.state("removeCard")
+    host.event("host.outOfService", inService=False)
+    host.event("host.background")
+    await page.until("document.querySelector('main').dataset.state === 'removeCard'")
+    host.event("host.foreground")
+    later.give(paid())
+    await page.view("paid")
+    await page.click("action.finish")
+    await page.view("complete")
+    host.in_service = False
+    await page.eval("document.body.dataset.old = ''")
+    await page.click("action.restart")
+    await page.until("document.body && !('old' in document.body.dataset)")
+    await page.view("outOfService")
+    host.in_service = True
+    host.event("host.outOfService", inService=True)
+    await page.view("launcher")
+
+    # Headphones: speech begins by plugging in, in the page's language, and again on request.
+    host.event("host.headphones", connected=True)
+    await page.until("document.querySelector('[data-action=\"tools.again\"]')")
+    await page.click("language.fr")
+    await page.click("tools.again")
+    await page.click("journey.passes")
+    await page.view("passes")
+    for _ in range(200):
+        said = [data for action, data in host.seen if action == "speech.say"]
+        if any(one["key"] == "passes.title" for one in said):
+            break
+        await asyncio.sleep(0.01)
+    bench.expect({"key": "launcher.title", "values": {"locale": "en"}} in said, said)
+    bench.expect({"key": "launcher.title", "values": {"locale": "fr"}} in said, said)
+    bench.expect("passes.title" in [one["key"] for one in said], said)
+    bench.expect(host.count("journey.activity") >= 1, "no activity")
+
+    # The host ends the journey.
+    await page.click("action.finish")
+    await page.click("action.restart")
+    await page.view("launcher")
+    await to_key(page)
+    host.event("journey.cancel", reason="staff")
+    await page.view("launcher")
+
+    # Without a host.
+    alone = await bench.page(host)
+    await alone.call("Page.navigate", url=f"{host.origin}/bare")
+    await alone.view("noHost")
+
+
+MODULE = "const { KioskBridge, BridgeError } = await import('/kiosk-bridge.js');"
+
+
+async def script(page, body):
+    """Runs a program with the page's module; what fails is an object of its members."""
+    return await page.eval(f"""(async () => {{ {MODULE}
+      const failure = (promise) => promise.then((value) => ({{ value }}),
+        (e) => ({{ code: e.code, recoverable: e.recoverable, ours: e instanceof BridgeError, id: typeof e.correlationId }}));
+      {body} }})()""")
+
+
+async def bridge(bench):
+    # Wrong proof: closed, nothing that a customer typed is sent, and no second try.
+    host = await bench.host()
+    host.wrong_proof = True
+    page = await bench.page(host)
+    await page.view("refused")
+    await asyncio.sleep(0.6)
+    bench.expect(host.connections == 1, "it comes back to a wrong host")
+    bench.expect(("close", 4403) in host.seen, f"not closed: {host.seen}")
+    bench.expect([one for one, _ in host.seen] == ["bridge.hello", "close"], host.seen)
+
+    # The page's own connection stays; the module is also used by hand, in a page without the application.
+    host = await bench.host()
+    page = await bench.page(host, "bare")
+    await page.view("noHost")
+    missing = await script(page, """const bridge = new KioskBridge(); bridge.connect();
+      return [bridge.isEmbedded, bridge.isOpen, await failure(bridge.request('order.get'))];""")
+    bench.expect(missing == [False, False, {"code": "UNSUPPORTED", "recoverable": False, "ours": True, "id": "object"}], missing)
+    bench.expect(host.connections == 0, "it connects without a token")
+
+    async def open_bridge(name):
+        """A bridge of the module in globalThis, whose events are noted."""
+        token = host.token()
+        return await script(page, f"""
+          document.querySelector('meta[name="kiosk-token"]').content = '{token}';
+          const bridge = globalThis.{name} = new KioskBridge();
+          document.querySelector('meta[name="kiosk-token"]').content = '';
+          globalThis.noted = [];
+          for (const name of ['open', 'lost', 'refused', 'host.locale']) bridge.on(name, (data) => noted.push([name, data]));
+          bridge.connect(); await bridge.request('order.get'); return bridge.isOpen;""")
+
+    bench.expect(await open_bridge("one"), "not open")
+    noted = await page.eval("noted.map(([name]) => name)")
+    bench.expect(noted == ["open"], noted)
+    bench.expect(await page.eval("noted[0][1].inService"), "no snapshot")
+
+    # Requests: in parallel, without an answer, given up, too many, too large.
+    host.on["order.get"] = later = Later()
+    both = await script(page, """globalThis.first = one.request('order.get'); first.catch(() => {});
+      return (await one.request('capability.query')).hostVersion;""")
+    bench.expect(both == "1.0.0", both)
+    later.give({"order": None})
+    bench.expect(await script(page, "return await first;") == {"order": None}, "first")
+    host.on["nfc.cancel"] = None
+    got = await script(page, "return await failure(one.request('nfc.cancel', {}, { timeout: 50 }));")
+    bench.expect(got == {"code": "TIMEOUT", "recoverable": True, "ours": True, "id": "string"}, got)
+    got = await script(page, "return await failure(one.request('nfc.cancel', {}, { signal: AbortSignal.timeout(20) }));")
+    bench.expect(got["code"] == "CANCELLED", got)
+    got = await script(page, "return await failure(one.request('speech.say', { key: 'x'.repeat(70000) }));")
+    bench.expect(got["code"] == "INVALID_REQUEST", got)
+    got = await script(page, """const many = Array.from({ length: 17 }, () => failure(one.request('nfc.cancel', {}, { timeout: 100 })));
+      return (await Promise.all(many)).map(({ code }) => code);""")
+    bench.expect(got == ["TIMEOUT"] * 16 + ["BUSY"], got)
+
+    # Answers: a second one, one that nobody asked for, of another action, of another form, with both or none.
+    async def twice(data, correlation):
+        answer = {"v": 1, "type": "response", "correlationId": correlation, "status": "success",
+                  "payload": {"action": "order.get", "data": {"order": None}}}
+        host.send(answer)
+        host.send({**answer, "correlationId": "never-asked"})
+        return {"order": ORDER}
+    host.on["order.get"] = twice
+    bench.expect(await script(page, "return await one.request('order.get');") == {"order": None}, "the first answer counts")
+    bench.expect(await page.eval("one.isOpen"), "a second answer ends the connection")
+
+    def lying(**changes):
+        async def answer(data, correlation):
+            message = {"v": 1, "type": "response", "correlationId": correlation, "status": "success",
+                       "payload": {"action": "order.get", "data": {"order": None}}}
+            host.send({**message, **changes}, judged=False)
+        return answer
+    order = {**ORDER, "total": {**ORDER["total"], "amount": 12.34}}
+    error = {"code": "BUSY", "message": "", "recoverable": True}
+    for changes in [{"payload": {"action": "nfc.cancel", "data": {}}}, {"payload": {"action": "order.get", "data": {"order": order}}},
+                    {"payload": {"action": "order.get"}}, {"error": error}, {"status": "error"},
+                    {"payload": {"action": "order.get", "data": {"order": {**ORDER, "lines": [None]}}}}]:
+        host.on["order.get"] = lying(**changes)
+        got = await script(page, "return await failure(one.request('order.get', {}, { timeout: 2000 }));")
+        bench.expect(got.get("code") == "INTERNAL_ERROR", f"{changes}: {got}")
+    del host.on["order.get"]
+
+    # Messages that are none: the connection ends, a new one brings the state; what was asked fails.
+    good = {"v": 1, "type": "event", "correlationId": "e", "payload": {"action": "host.locale", "data": {"locale": "de"}}}
+    host.on["nfc.cancel"] = None
+    for name, bad in {
+            "no JSON": "{", "list": "[]", "null": "null", "no type": json.dumps({**good, "type": "order"}),
+            "long id": json.dumps({**good, "correlationId": "e" * 65}), "no payload": json.dumps({**good, "payload": None}),
+            "no sequence": json.dumps(good),
+            "gap": json.dumps({**good, "payload": {"action": "host.locale", "data": {"locale": "de", "sequence": 7}}}),
+            "form": json.dumps({**good, "payload": {"action": "host.locale", "data": {"locale": 1, "sequence": 2}}}),
+            "code": json.dumps({**good, "type": "response", "status": "error", "error": {"code": "<b>", "message": "", "recoverable": True}}),
+            "binary": None, "long": '"' + "x" * (16 * 1024 * 1024) + '"'}.items():
+        before = host.connections
+        asked = page.eval("""one.request('nfc.cancel').then(() => 'answered', (e) => e.code)""")
+        task = asyncio.ensure_future(asked)
+        seen = host.count("nfc.cancel")
+        for _ in range(500):
+            if host.count("nfc.cancel") > seen:
+                break
+            await asyncio.sleep(0.005)
+        host.raw(b"\0\1", 2) if bad is None else host.raw(bad)
+        bench.expect(await task == "DISCONNECTED", f"{name}: {await task}")
+        await page.until("one.isOpen", f"open again after {name}")
+        bench.expect(host.connections == before + 1, f"{name}: {host.connections - before} connections")
+    bench.expect(await page.eval("noted.filter(([name]) => name === 'host.locale').length") == 0, "a bad event was told")
+    # A good one, and one that only a newer host knows.
+    host.event("host.novelty", judged=False)
+    host.event("host.locale", locale="de")
+    await page.until("noted.at(-1)[0] === 'host.locale' && noted.at(-1)[1].locale === 'de'")
+
+    # Back-off, a token for each try, and requests that wait for the next connection.
+    host.down = True
+    used = host.requests
+    host.drop()
+    await page.until("!one.isOpen")
+    waiting = asyncio.ensure_future(script(page, "return await failure(one.request('order.get'));"))
+    await asyncio.sleep(1.6)
+    tries = host.requests - used
+    bench.expect(2 <= tries <= 4, f"{tries} tries within 1.6 s")
+    host.down = False
+    bench.expect(await waiting == {"value": {"order": ORDER}}, await waiting)
+
+    # Another version: no second try.
+    before = host.connections
+    host.raw(json.dumps({**good, "v": 2}))
+    await page.until("noted.at(-1)[0] === 'refused' && noted.at(-1)[1].code === 'VERSION_MISMATCH'")
+    await asyncio.sleep(0.4)
+    bench.expect(host.connections == before and not await page.eval("one.isOpen"), "it comes back to another version")
+
+    # A host that never proves itself is told nothing.
+    host.silent = True
+    seen = len(host.seen)
+    got = asyncio.ensure_future(script(page, f"""
+      document.querySelector('meta[name="kiosk-token"]').content = '{host.token()}';
+      const bridge = new KioskBridge(); bridge.connect(); bridge.send('journey.started');
+      const got = await failure(bridge.request('nfc.read', {{ type: 'document', can: '123456' }}, {{ timeout: 500 }}));
+      bridge.close(); return got;"""))
+    bench.expect((await got)["code"] == "DISCONNECTED", await got)
+    bench.expect({one for one, _ in host.seen[seen:]} <= {"bridge.hello", "close"}, host.seen[seen:])
+
+
+async def keyboard(bench):
+    host = await bench.host()
+    page = await bench.page(host)
+    await page.view("launcher")
+
+    async def go_to(action, key="Tab", limit=70):
+        """Moves the focus, which is always seen."""
+        for _ in range(limit):
+            await page.key(key)
+            here = await page.eval("document.activeElement.dataset.action ?? document.activeElement.id")
+            outline = await page.eval("""(() => { const e = document.activeElement; const f = e.closest('.choice') ?? e;
+              const style = getComputedStyle(f); const box = f.getBoundingClientRect();
+              return e === document.body || e.id === 'heading'
+                || (parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none' && box.top < innerHeight && box.bottom > 0); })()""")
+            bench.expect(outline, f"the focus on {here} is not seen")
+            if here == action:
+                return
+        raise AssertionError(f"the focus never came to {action} by {key}")
+
+    # Everything by Tab, Enter and letters.
+    await go_to("journey.payment")
+    await page.key("Enter")
+    await page.view("order")
+    bench.expect(await page.eval("document.activeElement.id") == "heading", "the focus is not on the heading")
+    await go_to("order.pay")
+    await page.key("Enter")
+    await page.view("paid")
+    await go_to("receipt.print")
+    await page.key(" ")
+    await go_to("action.finish")
+    await page.key("Enter")
+    await page.view("complete")
+    await page.eval("document.body.dataset.old = ''")
+    await page.key("Escape")
+    await page.until("document.body && !('old' in document.body.dataset)")
+    await page.view("launcher")
+
+    # Arrows and OK alone: a passport by its six digits, typed with the keys on the screen.
+    await go_to("journey.passport", "ArrowDown")
+    await page.key("Enter")
+    await page.view("key")
+    await go_to("method-fields", "ArrowDown")
+    await page.key("ArrowDown")
+    await page.key("ArrowDown")
+    await page.until("document.getElementById('field-can')")
+    bench.expect(await page.eval("document.activeElement.id") == "method-can", "the focus is lost by a choice")
+    await page.key("Tab")
+    await page.key("ArrowDown")
+    bench.expect(await page.eval("document.activeElement.dataset.key") == "1", "the keys are not reached")
+    for key, moves in [("1", []), ("5", ["ArrowDown", "ArrowRight"]), ("6", ["ArrowRight"]), ("3", ["ArrowUp"]),
+                       ("2", ["ArrowLeft"]), ("5", ["ArrowDown"])]:
+        for move in moves:
+            await page.key(move)
+        bench.expect(await page.eval("document.activeElement.dataset.key") == key, f"not on {key}")
+        await page.key("Enter")
+    await go_to("key.submit")
+    await page.key("Enter")
+    await page.view("result")
+    bench.expect(host.last("nfc.read")["can"] == "156325", host.last("nfc.read"))
+    await go_to("action.finish", "ArrowUp")
+    await page.key("Enter")
+    await page.view("complete")
+    await go_to("tools.large")
+    await page.key("Enter")
+    bench.expect(await page.eval("document.documentElement.classList.contains('large')"), "not large")
+    bench.expect(await page.eval("document.activeElement.dataset.action") == "tools.large", "the focus is lost by a redrawing")
+
+    # The order of the focus is that of the eye.
+    for view in ["launcher", "order", "key"]:
+        if view == "launcher":
+            await fresh(page)
+        elif view == "order":
+            await page.click("journey.payment")
+            await page.view("order")
+        else:
+            await page.click("action.cancel")
+            await to_key(page)
+        order = await page.eval("""[...document.querySelectorAll('main :is(button, input, textarea), footer button')]
+          .filter((e) => e.tabIndex >= 0).map((e) => { const box = e.getBoundingClientRect(); return [Math.round(box.top), Math.round(box.left)]; })""")
+        rows = [top for top, _ in order]
+        bench.expect(all(b >= a - 60 for a, b in zip(rows, rows[1:])), f"{view}: {order}")
+
+    # Right to left, the arrow to the left goes forward.
+    mirrored = await bench.page(host, "?locale=pseudo")
+    await mirrored.view("launcher")
+    await mirrored.key("ArrowLeft")
+    bench.expect(await mirrored.eval("document.activeElement.dataset.action") == "journey.payment", "not the first")
+    await mirrored.key("ArrowLeft")
+    bench.expect(await mirrored.eval("document.activeElement.dataset.action") == "journey.passport", "not the next")
+    await mirrored.key("ArrowRight")
+    bench.expect(await mirrored.eval("document.activeElement.dataset.action") == "journey.payment", "not back")
