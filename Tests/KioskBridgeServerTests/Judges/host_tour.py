@@ -6,12 +6,31 @@
 Prints what the page showed, and exits with 1 if a view never came or the page wrote to its console.
 """
 import asyncio
+import json
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
 from page_browser import Browser  # noqa: E402
+
+SCHEMA = HERE.parents[2] / "Sources/KioskBridge/Documentation.docc/Resources/bridge.schema.json"
+
+
+def faults(frames):
+    """What of the messages between page and host is not as the schema has it."""
+    import jsonschema
+
+    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    sides = {sent: jsonschema.Draft202012Validator(
+        {"$ref": f"#/$defs/{'fromPage' if sent else 'fromHost'}", "$defs": definitions}) for sent in [True, False]}
+    for sent, text in frames:
+        message = json.loads(text)
+        for error in sides[sent].iter_errors(message):
+            best = jsonschema.exceptions.best_match([error])
+            yield f"{message['payload'].get('action')}: {best.message[:300]}"
 
 
 async def passport(page):
@@ -62,10 +81,17 @@ async def heap(page):
 async def main(address, customers):
     browser = await Browser().start()
     try:
-        page = await browser.page(address)
+        page = await browser.page("about:blank")
+        page.frames = []
+        await page.call("Page.navigate", url=address)
         await page.view("launcher")
         print(await passport(page))
         print(await payment(page))
+        frames, page.frames = page.frames, None
+        wrong = sorted(set(faults(frames)))
+        print(f"{len(frames)} messages, {len(wrong)} of them against the schema")
+        for line in wrong:
+            print(f"schema: {line}")
         start, before = time.monotonic(), await heap(page)
         for _ in range(customers):
             await payment(page)
@@ -79,7 +105,7 @@ async def main(address, customers):
         await page.close()
         for line in page.console:
             print(f"console: {line}")
-        return 1 if [line for line in page.console if "426" not in line] else 0
+        return 1 if wrong or [line for line in page.console if "426" not in line] else 0
     finally:
         await browser.stop()
 
