@@ -287,6 +287,13 @@ struct DocumentImageQualityTests {
                 }
             }
         }
+        // A parabola's Laplacian is the same everywhere.
+        let parabola = (0..<16 * 16).map { UInt8(($0 % 16) * ($0 % 16)) }
+        #expect(DocumentImageQuality(gray: parabola, width: 16, height: 16)?.sharpness == 0)
+        for (level, glare) in [(UInt8(249), 0.0), (250, 1), (255, 1)] {
+            let gray = [UInt8](repeating: level, count: 64 * 48)
+            #expect(DocumentImageQuality(gray: gray, width: 64, height: 48)?.glare == glare)
+        }
         #expect(DocumentImageQuality(gray: [], width: 0, height: 0) == nil)
         #expect(DocumentImageQuality(gray: [1, 2, 3, 4], width: 2, height: 2) == nil)
         #expect(DocumentImageQuality(gray: [UInt8](repeating: 0, count: 8), width: 3, height: 3) == nil)

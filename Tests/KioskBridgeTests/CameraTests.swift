@@ -110,6 +110,8 @@ import Testing
             (CV4L2_DQBUF, .fails(ENODEV), .disconnected), (CV4L2_QBUF, .fails(ENODEV), .disconnected),
             (CV4L2_DQBUF, .fails(EIO), .failed(call: "VIDIOC_DQBUF", code: EIO)),
             (CV4L2_S_FMT, .says { $0.format.fmt.pix.pixelformat = CV4L2_MJPEG }, .noUsableFormat),
+            (CV4L2_S_FMT, .says { $0.format.fmt.pix.width = 1922 }, .noUsableFormat),
+            (CV4L2_S_FMT, .says { $0.format.fmt.pix.height = 1441 }, .noUsableFormat),
             (CV4L2_S_FMT, .says { $0.format.fmt.pix.width = 0 }, .malformedAnswer("images of 0 × 48 pixels")),
             (
                 CV4L2_S_FMT,
