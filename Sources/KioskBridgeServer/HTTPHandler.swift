@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHTTP1
+import NIOWebSocket
 
 /// Answers requests over HTTP on one connection, within a time for each.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchecked Sendable {
@@ -62,5 +63,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
         if !staysOpen { end.whenComplete { _ in channel.close(promise: nil) } }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A page that is refused gets an answer: its request follows.
+        if error as? NIOWebSocketUpgradeError != .unsupportedWebSocketTarget { context.close(promise: nil) }
+    }
 }
