@@ -127,7 +127,9 @@ struct Kiosk: AsyncParsableCommand {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        if let virtual { ProximityReaderSystem.bootstrap(try Demonstration.configuration(VirtualReader(virtual)).validated()) }
+        if let virtual {
+            ProximityReaderSystem.bootstrap(try Demonstration.configuration(VirtualReader(virtual)).validated())
+        }
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
         let guide = guide(service.reader, virtual)

@@ -18,7 +18,9 @@ extension Kiosk {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        var configuration = try virtual.map { try Demonstration.configuration(VirtualReader($0)) } ?? ProximityReaderSystem.Configuration()
+        var configuration =
+            try virtual.map { try Demonstration.configuration(VirtualReader($0)) }
+            ?? ProximityReaderSystem.Configuration()
         configuration.passes = try Demonstration.merchant()
         ProximityReaderSystem.bootstrap(try configuration.validated())
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))

@@ -288,7 +288,10 @@ struct DocumentImageQualityTests {
             }
         }
         // A parabola's Laplacian is the same everywhere.
-        let parabola = (0..<16 * 16).map { UInt8(($0 % 16) * ($0 % 16)) }
+        let parabola = (0..<256).map { (pixel: Int) -> UInt8 in
+            let column = pixel % 16
+            return UInt8(column * column)
+        }
         #expect(DocumentImageQuality(gray: parabola, width: 16, height: 16)?.sharpness == 0)
         for (level, glare) in [(UInt8(249), 0.0), (250, 1), (255, 1)] {
             let gray = [UInt8](repeating: level, count: 64 * 48)

@@ -1,8 +1,9 @@
 import CardEncryption
 import Foundation
-@testable import KioskBridge
 import TestSupport
 import Testing
+
+@testable import KioskBridge
 
 /// Pages that lie: texts made of messages that are right and changed a little, against a model of what a
 /// conversation may do.

@@ -44,6 +44,8 @@ import TravelDocument
         let security = try #require(answer.data["security"] as? [String: Any])
         #expect(security["access"] as? String == "PACE")
         #expect(security["authentic"] as? String != "yes")
+        // The specimen's is of 2012.
+        #expect(security["expired"] as? Bool == true)
         let progress = kiosk.page.events("nfc.progress")
         #expect(progress.first?["step"] as? String == "present" && progress.last?["step"] as? String == "checking")
         #expect(progress.count < 60 && progress.count > 5, "\(progress.count)")

@@ -80,6 +80,7 @@ struct DocumentAnswer {
         let isPACE = if case .pace = reading.access.method { true } else { false }
         return [
             "authentic": authentic, "chipGenuine": genuine, "access": isPACE ? "PACE" : "BAC",
+            "expired": .bool(belief.findings.contains { $0.check == .documentExpiry && $0.isFlagged }),
             "findings": .array(
                 belief.findings.filter { $0.isFailure || $0.isFlagged || $0.isOpen }.map { .string("\($0)") }),
         ]

@@ -87,7 +87,7 @@ const documentAnswer = {
   dataGroups: [text],
   document: Object.fromEntries(documentFields.map((name) => [name, text])),
   "portrait?": image,
-  security: { authentic: verdict, chipGenuine: verdict, access: text, findings: [text] },
+  security: { authentic: verdict, chipGenuine: verdict, access: text, "expired?": flag, findings: [text] },
 };
 const ndefAnswer = { records: [{ type: text, "text?": text, "uri?": text }] };
 
