@@ -395,7 +395,8 @@ async def bridge(bench):
             "gap": json.dumps({**good, "payload": {"action": "host.locale", "data": {"locale": "de", "sequence": 7}}}),
             "form": json.dumps({**good, "payload": {"action": "host.locale", "data": {"locale": 1, "sequence": 2}}}),
             "code": json.dumps({**good, "type": "response", "status": "error", "error": {"code": "<b>", "message": "", "recoverable": True}}),
-            "binary": None, "long": '"' + "x" * (16 * 1024 * 1024) + '"'}.items():
+            "binary": None, "long": json.dumps({**good, "payload": {"action": "host.locale", "data": {
+                "locale": "de", "sequence": 2, "pad": "x" * (16 * 1024 * 1024)}}})}.items():
         before = host.connections
         asked = page.eval("""one.request('nfc.cancel').then(() => 'answered', (e) => e.code)""")
         task = asyncio.ensure_future(asked)
