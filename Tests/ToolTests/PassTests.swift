@@ -65,8 +65,10 @@ import Testing
 
     private func run(_ folder: Folder, _ arguments: String...) async throws -> Program.Outcome {
         let config = arguments[0] == "pay" ? ["--amount", "12.34", "--pass-config"] : ["--config"]
+        // A busy machine wakes a phone slowly.
+        let patience = arguments.contains("--timeout") ? [] : ["--timeout", "60"]
         return try await Program.run(
-            [tool, arguments[0]] + config + [folder.configuration] + arguments.dropFirst(),
+            [tool, arguments[0]] + config + [folder.configuration] + patience + arguments.dropFirst(),
             environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
     }
 
@@ -96,7 +98,7 @@ import Testing
         let folder = try Folder()
         for arguments in [["--json"], ["--verbose"], ["--json", "--verbose"]] {
             let outcome = try await Program.run(
-                [tool, "pass", "--config", folder.configuration, "--card", card] + arguments)
+                [tool, "pass", "--config", folder.configuration, "--card", card, "--timeout", "60"] + arguments)
             #expect(outcome.status == 0)
             let found = Taint.found(Taint.forms(of: Self.member), in: Data((outcome.output + outcome.error).utf8))
             #expect(found == [], "\(outcome)")
@@ -148,7 +150,8 @@ import Testing
         ])
     func staysLocked(_ card: String, _ parameters: String, _ text: String, _ status: String) async throws {
         let folder = try Folder()
-        let phone = try folder.phone("locked 100\n" + parameters, of: card)
+        let awake = card == "phone-apple" ? "wakes at-once\nscreen both\n" : ""
+        let phone = try folder.phone("\(awake)locked 100\n" + parameters, of: card)
         for command in ["pass", "pay"] {
             let outcome = try await run(folder, command, "--card", phone, "--timeout", "1")
             #expect(outcome.status == 7, "\(outcome)")
@@ -193,7 +196,7 @@ import Testing
                 """
             ))
         let outcome = try await run(
-            folder, "pay", "--card", try folder.phone("leaves 60000"), "--timeout", "1")
+            folder, "pay", "--card", try folder.phone("wakes at-once\nscreen both\nleaves 60000"), "--timeout", "1")
         #expect(outcome.status == 5, "\(outcome)")
         #expect(outcome.error.contains("the phone left before its passes were read\n"), "\(outcome)")
         #expect(outcome.output.isEmpty)
@@ -272,7 +275,7 @@ import Testing
         let arguments = command == "pay" ? ["--amount", "12.34", "--pass-config"] : ["--config"]
         func run(_ more: String...) async throws -> Program.Outcome {
             try await Program.run(
-                [tool, command] + arguments + [folder.configuration, "--backend", "pcsc", "--timeout", "2"] + more,
+                [tool, command] + arguments + [folder.configuration, "--backend", "pcsc", "--timeout", "20"] + more,
                 environment: ["PCSCLITE_CSOCK_NAME": machine.socket])
         }
         let outcome = try await run()
@@ -296,7 +299,7 @@ import Testing
     @Test("the pass of a phone that leaves before it pays stands, and the status is 5", arguments: [false, true])
     func leavesBeforePayment(_ isJSON: Bool) async throws {
         let folder = try Folder()
-        let phone = try folder.phone("leaves 60000")
+        let phone = try folder.phone("wakes at-once\nscreen both\nleaves 60000")
         if isJSON {
             let outcome = try await run(folder, "pay", "--card", phone, "--timeout", "2", "--json", "--reveal")
             let report = try json(outcome)
@@ -319,6 +322,7 @@ import Testing
             Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "--clear",
             "-o",
             file, "--", tool, "pass", "--config", folder.configuration, "--backend", "pcsc", "--reveal",
+            "--timeout", "60",
         ])
         try #require(outcome.output.contains(Self.member), "\(outcome)")
         return file
@@ -366,7 +370,7 @@ import Testing
         let outcome = try await Program.run([
             Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "-o", file,
             "--",
-            tool, "pass", "--config", folder.configuration, "--backend", "pcsc",
+            tool, "pass", "--config", folder.configuration, "--backend", "pcsc", "--timeout", "60",
         ])
         #expect(outcome.output.contains("******-****"), "\(outcome)")
         let text = try String(contentsOfFile: file, encoding: .utf8)
