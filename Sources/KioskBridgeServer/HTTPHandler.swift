@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHTTP1
+import NIOWebSocket
 
 /// Answers requests over HTTP on one connection, within a time for each.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchecked Sendable {
@@ -12,7 +13,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     private var hasBody = false
     private var deadline: Scheduled<Void>?
 
-    init(_ doors: Doors) { self.doors = doors }
+    private let patience: TimeAmount
+
+    /// - Parameter patience: the time for a request, and between two.
+    init(_ doors: Doors, patience: TimeAmount) { (self.doors, self.patience) = (doors, patience) }
 
     func handlerAdded(context: ChannelHandlerContext) { watch(context) }
 
@@ -22,7 +26,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     private func watch(_ context: ChannelHandlerContext) {
         deadline?.cancel()
         let channel = context.channel
-        deadline = context.eventLoop.scheduleTask(in: .seconds(10)) { channel.close(promise: nil) }
+        deadline = context.eventLoop.scheduleTask(in: patience) { channel.close(promise: nil) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -55,12 +59,19 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
         if answer.status == 405 { fields.add(name: "Allow", value: "GET") }
         let status = HTTPResponseStatus(statusCode: Int(answer.status))
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: fields))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.bytes)))), promise: nil)
+        // RFC 9110, 9.3.2
+        if head.method != .HEAD {
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.bytes)))), promise: nil)
+        }
         let end = context.writeAndFlush(wrapOutboundOut(.end(nil)))
         watch(context)
         let channel = context.channel
         if !staysOpen { end.whenComplete { _ in channel.close(promise: nil) } }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A refused upgrade is reported before its request comes here to be answered.
+        guard !(error is NIOWebSocketUpgradeError), !(error is HTTPServerUpgradeErrors) else { return }
+        context.close(promise: nil)
+    }
 }
