@@ -1,6 +1,6 @@
 /// The decision who may talk with the host, made in one place and without I/O.
 ///
-/// The checks come in a fixed order, and the first that fails decides: address, host, origin, token.
+/// The checks come in a fixed order, and the first that fails decides: address, host, origin, handshake, token.
 struct Admission {
     /// A request for a connection, as far as it matters here.
     struct Request: Hashable, Sendable {
@@ -10,18 +10,26 @@ struct Admission {
         var hosts: [String]
         /// The fields `Origin` of the request.
         var origins: [String]
+        /// True if the request, but for its subprotocols, opens a WebSocket (RFC 6455, 4.2.1).
+        var isHandshake = true
         /// The names of subprotocols that the page offers, in their order.
         var subprotocols: [String]
     }
 
-    /// The reason why a request is refused, with the status of its answer (RFC 9110, 15.5).
-    enum Refusal: UInt, Error, Hashable, Sendable {
-        case token = 401
-        case origin = 403
-        case subprotocol = 400
-        case anotherPage = 409
-        case host = 421
-        case address = 451
+    /// The reason why a request is refused.
+    enum Refusal: Error, Hashable, Sendable {
+        case address, host, origin, handshake, token, anotherPage
+
+        /// The status of the answer (RFC 9110, 15.5).
+        var status: UInt {
+            switch self {
+            case .handshake: 400
+            case .token: 401
+            case .address, .origin: 403
+            case .anotherPage: 409
+            case .host: 421
+            }
+        }
     }
 
     /// The version of the bridge's protocol, as a name of a subprotocol.
@@ -57,7 +65,7 @@ struct Admission {
         guard request.origins.count == 1, let origin = request.origins.first, origins.contains(origin) else {
             throw .origin
         }
-        guard request.subprotocols.contains(Self.subprotocol) else { throw .subprotocol }
+        guard request.isHandshake, request.subprotocols.contains(Self.subprotocol) else { throw .handshake }
         let offered = request.subprotocols.filter { $0.hasPrefix("auth.") }.map { String($0.dropFirst(5)) }
         guard offered.count == 1, let token = offered.first, tokens.take(token, from: origin, at: now) else {
             throw .token

@@ -59,14 +59,29 @@ public actor BridgeServer {
 
     private let host: BridgeHost
     private let configuration: Configuration
-    private let doors: Doors
+    private let patience: Patience
+    nonisolated let doors: Doors
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private var listeners: [any Channel] = []
     /// The port; 0 before ``start()``.
     public private(set) var port = 0
 
+    /// How long a server waits for others.
+    struct Patience: Sendable {
+        /// For a request over HTTP, and between two.
+        var request = TimeAmount.seconds(10)
+        /// Between two pings; a page that has not answered by the next one is gone.
+        var heartbeat = TimeAmount.seconds(20)
+        /// For the page's half of the closing handshake (RFC 6455, 7.1.1).
+        var farewell = TimeAmount.seconds(2)
+    }
+
     public init(_ host: BridgeHost, _ configuration: Configuration) {
-        (self.host, self.configuration) = (host, configuration)
+        self.init(host, configuration, patience: Patience())
+    }
+
+    init(_ host: BridgeHost, _ configuration: Configuration, patience: Patience) {
+        (self.host, self.configuration, self.patience) = (host, configuration, patience)
         var files = configuration.files
         for (path, file) in Self.ownFiles { files[path] = file }
         doors = Doors(
@@ -87,64 +102,86 @@ public actor BridgeServer {
 
     /// Listens, on the sockets that systemd passed (sd_listen_fds(3)) or on those of the configuration.
     ///
-    /// - Throws: ``StartError``.
-    public func start() async throws {
+    /// After an error it can be tried again.  While the server listens, it does nothing.
+    public func start() async throws(StartError) { try await start(on: SystemdSockets.take()) }
+
+    /// - Parameter passed: the sockets of systemd; empty to use the configuration.
+    func start(on passed: [CInt]) async throws(StartError) {
+        guard listeners.isEmpty else { return }
         let limits = await host.limits
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 32)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-            .childChannelInitializer { [doors, host] channel in
+            .childChannelInitializer { [doors, host, patience] channel in
                 guard doors.enter(channel) else { return channel.close() }
-                return Self.configure(channel, doors, host, limits)
+                return Self.configure(channel, doors, host, limits, patience)
             }
-        let passed = SystemdSockets.take()
         listeners = try await passed.isEmpty ? bind(bootstrap) : adopt(passed, bootstrap)
         port = listeners.first?.localAddress?.port ?? 0
         doors.listen(on: port)
     }
 
-    private func adopt(_ sockets: [CInt], _ bootstrap: ServerBootstrap) async throws -> [any Channel] {
+    private func adopt(_ sockets: [CInt], _ bootstrap: ServerBootstrap) async throws(StartError) -> [any Channel] {
         var listeners: [any Channel] = []
         for socket in sockets {
-            let listener = try await bootstrap.withBoundSocket(socket).get()
-            listeners.append(listener)
-            guard listener.localAddress?.isLoopback == true else {
-                for listener in listeners { try await listener.close() }
-                throw StartError.unusableSockets
-            }
+            if let listener = try? await bootstrap.withBoundSocket(socket).get() { listeners.append(listener) }
+        }
+        // One port: it is part of the origin of pages.
+        guard listeners.count == sockets.count, listeners.allSatisfy({ $0.localAddress?.isLoopback == true }),
+            Set(listeners.map { $0.localAddress?.port }).count == 1
+        else {
+            for listener in listeners { try? await listener.close() }
+            throw .unusableSockets
         }
         return listeners
     }
 
-    private func bind(_ bootstrap: ServerBootstrap) async throws -> [any Channel] {
-        do {
-            let first = try await bootstrap.bind(host: "127.0.0.1", port: configuration.port).get()
+    /// - Parameter tries: how many ports are tried if any will do.
+    private func bind(_ bootstrap: ServerBootstrap, tries: Int = 8) async throws(StartError) -> [any Channel] {
+        let first = try await listen(bootstrap, "127.0.0.1", configuration.port)
+        do throws(StartError) {
+            return [first, try await listen(bootstrap, "::1", first.localAddress?.port ?? 0)]
+        } catch .portInUse(let port) {
+            // Another program has the port there, and would get who asks for localhost.
+            try? await first.close()
+            guard configuration.port == 0, tries > 1 else { throw .portInUse(port) }
+            return try await bind(bootstrap, tries: tries - 1)
+        } catch {
             // A machine without IPv6 has no ::1.
-            let second = try? await bootstrap.bind(host: "::1", port: first.localAddress?.port ?? 0).get()
-            return [first] + (second.map { [$0] } ?? [])
-        } catch let error as IOError {
-            throw error.errnoCode == EADDRINUSE
-                ? StartError.portInUse(configuration.port) : .notListening(errno: error.errnoCode)
+            return [first]
+        }
+    }
+
+    private func listen(_ bootstrap: ServerBootstrap, _ address: String, _ port: Int) async throws(StartError)
+        -> any Channel
+    {
+        guard (0...65_535).contains(port) else { throw .notListening(errno: EINVAL) }
+        do {
+            return try await bootstrap.bind(host: address, port: port).get()
+        } catch {
+            let errno = (error as? IOError)?.errnoCode ?? ESHUTDOWN
+            throw errno == EADDRINUSE ? .portInUse(port) : .notListening(errno: errno)
         }
     }
 
     /// Makes a token for a page of another origin, which the application hands to it.
     public func issueToken(to origin: String) -> String { doors.issueToken(to: origin) }
 
-    /// Ends all connections, and listens no more.
+    /// Listens no more, and ends all connections: when it returns, the host has no page.  It cannot be started again.
     public func stop() async {
         for listener in listeners { try? await listener.close() }
         listeners = []
+        await doors.close()
         try? await group.shutdownGracefully()
     }
 
     // MARK: Connections
 
     private static func configure(
-        _ channel: any Channel, _ doors: Doors, _ host: BridgeHost, _ limits: BridgeLimits
+        _ channel: any Channel, _ doors: Doors, _ host: BridgeHost, _ limits: BridgeLimits, _ patience: Patience
     ) -> EventLoopFuture<Void> {
-        let socket = SocketHandler(channel, limits)
+        let socket = SocketHandler(channel, limits, patience)
         let upgrader = NIOWebSocketServerUpgrader(
             maxFrameSize: limits.message, automaticErrorHandling: false,
             shouldUpgrade: { channel, head in
@@ -152,14 +189,17 @@ public actor BridgeServer {
                     return channel.eventLoop.makeSucceededFuture(nil)
                 }
                 let decision = channel.eventLoop.makePromise(of: HTTPHeaders?.self)
+                doors.pageEnters()
                 Task { @MainActor in
                     guard let connection = host.connect(token: token, send: socket.put) else {
                         doors.refuse(.anotherPage, on: channel)
-                        return decision.succeed(nil)
+                        decision.succeed(nil)
+                        return doors.pageLeaves()
                     }
                     channel.eventLoop.execute {
-                        // Nothing is written to the page before the answer to its request.
-                        socket.begin(with: connection)
+                        // If the page has gone in between, its end is told at once.  Nothing is written to it before
+                        // the answer to its request.
+                        socket.begin(with: connection) { doors.pageLeaves() }
                         decision.succeed(HTTPHeaders([("Sec-WebSocket-Protocol", Admission.subprotocol)]))
                     }
                 }
@@ -178,7 +218,7 @@ public actor BridgeServer {
                 }
             })
         return channel.eventLoop.makeCompletedFuture {
-            let handler = HTTPHandler(doors)
+            let handler = HTTPHandler(doors, patience: patience.request)
             try channel.pipeline.syncOperations.configureHTTPServerPipeline(
                 withServerUpgrade: (
                     upgraders: [upgrader],

@@ -13,7 +13,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     private var hasBody = false
     private var deadline: Scheduled<Void>?
 
-    init(_ doors: Doors) { self.doors = doors }
+    private let patience: TimeAmount
+
+    /// - Parameter patience: the time for a request, and between two.
+    init(_ doors: Doors, patience: TimeAmount) { (self.doors, self.patience) = (doors, patience) }
 
     func handlerAdded(context: ChannelHandlerContext) { watch(context) }
 
@@ -23,7 +26,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     private func watch(_ context: ChannelHandlerContext) {
         deadline?.cancel()
         let channel = context.channel
-        deadline = context.eventLoop.scheduleTask(in: .seconds(10)) { channel.close(promise: nil) }
+        deadline = context.eventLoop.scheduleTask(in: patience) { channel.close(promise: nil) }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -56,7 +59,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
         if answer.status == 405 { fields.add(name: "Allow", value: "GET") }
         let status = HTTPResponseStatus(statusCode: Int(answer.status))
         context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: fields))), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.bytes)))), promise: nil)
+        // RFC 9110, 9.3.2
+        if head.method != .HEAD {
+            context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.bytes)))), promise: nil)
+        }
         let end = context.writeAndFlush(wrapOutboundOut(.end(nil)))
         watch(context)
         let channel = context.channel
@@ -64,7 +70,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A page that is refused gets an answer: its request follows.
-        if error as? NIOWebSocketUpgradeError != .unsupportedWebSocketTarget { context.close(promise: nil) }
+        // A refused upgrade is reported before its request comes here to be answered.
+        guard !(error is NIOWebSocketUpgradeError), !(error is HTTPServerUpgradeErrors) else { return }
+        context.close(promise: nil)
     }
 }

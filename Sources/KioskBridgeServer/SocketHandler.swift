@@ -23,20 +23,22 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     /// The time of the last sign of life, and the watch for it.
     private var isAlive = true
     private var heartbeat: RepeatedTask?
+    /// True while a pong waits for a slow page.
+    private var isPongWaiting = false
+    /// The bytes of texts that wait for a slow page.
     private let unsent = Atomic(0)
+    private let patience: BridgeServer.Patience
 
-    /// The pause between two pings; a page that has not answered by the next one is gone.
-    static let heartbeat = TimeAmount.seconds(20)
-    /// The time for the page's half of the closing handshake (RFC 6455, 7.1.1).
-    private static let farewell = TimeAmount.seconds(2)
-
-    init(_ channel: any Channel, _ limits: BridgeLimits) { (self.channel, self.limits) = (channel, limits) }
+    init(_ channel: any Channel, _ limits: BridgeLimits, _ patience: BridgeServer.Patience) {
+        (self.channel, self.limits, self.patience) = (channel, limits, patience)
+    }
 
     /// Carries out an order of the host.  It never waits: a page that takes nothing off loses its connection.
     @Sendable func put(_ output: BridgeConnection.Output) {
         if case .text(let text) = output {
             let bytes = text.utf8.count
             guard unsent.add(bytes, ordering: .relaxed).newValue <= limits.unsentBytes else {
+                unsent.subtract(bytes, ordering: .relaxed)
                 return channel.eventLoop.execute { [self] in end(1008, "SLOW") }
             }
         }
@@ -44,14 +46,19 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     }
 
     /// Begins with the page, on the event loop.
-    func begin(with connection: BridgeConnection) {
+    ///
+    /// - Parameter ended: called when the host knows that the page has gone.
+    func begin(with connection: BridgeConnection, ended: @escaping @Sendable () -> Void) {
         self.connection = connection
         heartbeat = channel.eventLoop.scheduleRepeatedTask(
-            initialDelay: Self.heartbeat, delay: Self.heartbeat
+            initialDelay: patience.heartbeat, delay: patience.heartbeat
         ) { [weak self] _ in self?.beat() }
         channel.closeFuture.whenComplete { _ in
             self.heartbeat?.cancel()
-            Task { @MainActor in connection.close() }
+            Task { @MainActor in
+                connection.close()
+                ended()
+            }
         }
     }
 
@@ -64,7 +71,8 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     }
 
     private func beat() {
-        guard isAlive else {
+        // Nothing is read from a page that is held back.
+        guard isAlive || isHostBusy else {
             channel.close(promise: nil)
             return
         }
@@ -79,7 +87,10 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         switch output {
         case .text(let text):
             let bytes = text.utf8.count
-            guard !isClosing, channel.isActive else { return }
+            guard !isClosing, channel.isActive else {
+                unsent.subtract(bytes, ordering: .relaxed)
+                return
+            }
             let written = channel.eventLoop.makePromise(of: Void.self)
             written.futureResult.whenComplete { _ in self.unsent.subtract(bytes, ordering: .relaxed) }
             write(.text, ByteBuffer(string: text), promise: written)
@@ -93,15 +104,21 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
 
     private func end(_ code: UInt16, _ reason: String) {
         guard !isClosing else { return }
-        isClosing = true
         received = []
-        var data = ByteBuffer()
-        data.writeInteger(code)
-        data.writeString(String(decoding: reason.utf8.prefix(123), as: UTF8.self))
-        write(.connectionClose, data)
-        let channel = channel
-        channel.eventLoop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
+        write(.connectionClose, ClosingFrame(code: code, reason: reason).data, promise: bidFarewell())
         channel.read()
+    }
+
+    /// Limits the time of the closing handshake.
+    ///
+    /// - Returns: a promise for the closing frame.
+    private func bidFarewell() -> EventLoopPromise<Void> {
+        isClosing = true
+        let channel = channel
+        let written = channel.eventLoop.makePromise(of: Void.self)
+        let end = channel.eventLoop.scheduleTask(in: patience.farewell) { channel.close(promise: nil) }
+        channel.closeFuture.whenComplete { _ in end.cancel() }
+        return written
     }
 
     // MARK: From the page
@@ -111,7 +128,7 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         isAlive = true
         switch frame.opcode {
         case .text where !isClosing: take(frame.unmaskedData)
-        case .ping where !isClosing: write(.pong, frame.unmaskedData)
+        case .ping where !isClosing: answerPing(frame.unmaskedData)
         case .connectionClose: answerClose(frame.unmaskedData)
         case .pong, .text, .ping: break
         case .binary: end(1003, "TEXT_ONLY")
@@ -145,20 +162,30 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         if !isHostBusy { context.read() }
     }
 
+    /// Answers a ping, unless the page has not taken the last answer (RFC 6455, 5.5.3).
+    private func answerPing(_ data: ByteBuffer) {
+        guard !isPongWaiting else { return }
+        isPongWaiting = true
+        let written = channel.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { _ in self.isPongWaiting = false }
+        write(.pong, data, promise: written)
+    }
+
     private func answerClose(_ data: ByteBuffer) {
         let channel = channel
         guard !isClosing else {
             channel.close(promise: nil)
             return
         }
-        isClosing = true
-        let code = data.getSlice(at: data.readerIndex, length: min(2, data.readableBytes)) ?? ByteBuffer()
-        let answer = WebSocketFrame(fin: true, opcode: .connectionClose, data: code)
-        channel.writeAndFlush(answer).whenComplete { _ in channel.close(promise: nil) }
+        let written = bidFarewell()
+        written.futureResult.whenComplete { _ in channel.close(promise: nil) }
+        write(.connectionClose, ClosingFrame(answering: data).data, promise: written)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
+        // What follows a fault: the page shall read the reason before the connection is closed.
+        case _ where isClosing: break
         case NIOWebSocketFrameAggregator.Error.tooManyFragments,
             NIOWebSocketFrameAggregator.Error.accumulatedFrameSizeIsTooLarge,
             NIOWebSocketError.invalidFrameLength:
@@ -167,22 +194,5 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             end(1002, "PROTOCOL")
         default: context.close(promise: nil)
         }
-    }
-}
-
-/// The rules for a client's frames that the decoder leaves to others.
-final class StrictFrames: ChannelInboundHandler {
-    typealias InboundIn = WebSocketFrame
-    typealias InboundOut = WebSocketFrame
-
-    struct Violation: Error {}
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let frame = unwrapInboundIn(data)
-        // A client masks (RFC 6455, 5.1), and no extension was agreed on (5.2).
-        guard frame.maskKey != nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
-            return context.fireErrorCaught(Violation())
-        }
-        context.fireChannelRead(data)
     }
 }

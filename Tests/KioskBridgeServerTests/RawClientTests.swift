@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The server over real sockets, with clients of Python's standard library that keep to no rule.
-@Suite(.timeLimit(.minutes(5))) struct SocketTests {
+@Suite(.timeLimit(.minutes(5))) struct RawClientTests {
     /// The answers by the names of the cases in Judges/socket_clients.py: HTTP status, close code, or what was seen.
     private static let expected = [
         "good": "success", "good over ::1": "success", "token once": "success", "token twice": "401",
