@@ -288,4 +288,37 @@ import Testing
         await orphan.send("{}")
         try await orphan.wait("end") { orphan.closed == 1001 }
     }
+
+    @Test("After a thousand customers the host has no more memory than after a hundred", .timeLimit(.minutes(5)))
+    func customers() async throws {
+        let host = BridgeHost(hostVersion: "1")
+        host.documentCapture.handler = { _ in
+            .document(DocumentCaptureResult(imageData: Data(count: 100_000), width: 1, height: 1))
+        }
+        func serve(_ count: Int) async throws {
+            for _ in 0..<count {
+                let page = try #require(Page(host))
+                _ = try await page.request("capability.query")
+                _ = try await page.request("camera.document.capture")
+                await page.send(
+                    #"{"v":1,"type":"event","correlationId":"e","payload":{"action":"journey.complete"}}"#)
+                page.leave()
+            }
+        }
+        try await serve(100)
+        let before = try Self.resident
+        try await serve(1_000)
+        // Each customer's picture and its text, left behind, would be 230 MB.
+        let after = try Self.resident
+        #expect(after < before + 60_000, "\(before) and then \(after) KiB")
+    }
+
+    /// The memory of this process in KiB (proc(5)), in which other tests run as well.
+    private static var resident: Int {
+        get throws {
+            let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+            let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+            return try #require(line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) })
+        }
+    }
 }
