@@ -138,12 +138,12 @@ let package = Package(
             name: "KioskBridge",
             dependencies: [
                 "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "KioskKit", "ProximityReader", "SmartCard",
-                "TravelDocument", "Waiting", crypto, logging,
+                "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
             name: "KioskBridgeServer",
-            dependencies: ["KioskBridge", "Waiting", crypto, logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
+            dependencies: ["KioskBridge", "Waiting", logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
             resources: [.embedInCode("Page")]),
 
         // Tools.
@@ -155,8 +155,8 @@ let package = Package(
         .target(
             name: "ToolReaders",
             dependencies: [
-                "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser,
-                logging,
+                "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", "TravelDocument",
+                argumentParser, logging,
             ],
             path: "Tools/ToolReaders"),
         .executableTarget(
@@ -179,9 +179,9 @@ let package = Package(
             dependencies: [
                 "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "KioskKit",
                 "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
-                "TravelDocument", argumentParser, logging, "psp-sandbox",
+                "TravelDocument", argumentParser, logging,
             ],
-            path: "Tools/kiosk-host"),
+            path: "Tools/kiosk-host", exclude: ["kiosk-host.1"]),
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [
@@ -215,16 +215,22 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "CardEncryption", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard",
-                "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging, "psp-sandbox",
+                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
+                "CWipedHeap", argumentParser, logging,
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.
         .target(
             name: "KioskPage", path: "Examples/kiosk-page", exclude: ["README.md"], resources: [.embedInCode("page")]),
-        // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
+        // Connects KioskKit's applications to psp-sandbox, with the keys of a demonstration.  The program that KioskKitTests
+        // kill uses it, too.
         .target(
-            name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient"),
+            name: "SandboxClient",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
+                "WalletPasses", "psp-sandbox",
+            ],
+            path: "Examples/kiosk/SandboxClient"),
 
         // Benchmarks: part of this package because they need package access.
         .target(
@@ -359,23 +365,33 @@ let package = Package(
                 "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
             ],
             path: "Tests/KioskKitTests/payment-worker"),
+        .target(
+            name: "KioskTestSupport",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
+                "WalletPasses", jwtKit,
+            ],
+            path: "Tests/KioskTestSupport"),
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
-                "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
+                "payment-worker", "psp-sandbox", "KioskKit", "KioskTestSupport", "IntegrationPatterns",
+                "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         // The guide's source as published, and therefore without our settings (below).
         .target(
-            name: "JourneyGuide", dependencies: ["KioskBridge"], path: "Tests/KioskBridgeTests/JourneyGuide"),
+            name: "JourneyGuide",
+            dependencies: ["KioskBridge", .product(name: "OpenCombine", package: "OpenCombine")],
+            path: "Tests/KioskBridgeTests/JourneyGuide"),
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "TestSupport", "TravelDocument",
+                "CUMockdev", "CV4L2", "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport",
+                "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", "USBTestSupport",
+                crypto,
             ],
-            exclude: ["JourneyGuide"]),
+            exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
@@ -402,28 +418,33 @@ let package = Package(
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ]),
+        // The program that takes images with the virtual machine's cameras.
+        .executableTarget(
+            name: "camera-probe", dependencies: ["KioskBridge"], path: "Tests/KernelTests/camera-probe"),
         // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",
             dependencies: [
                 "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "TestSupport", "reader-probe", "virtual-reader",
+                "TestSupport", "camera-probe", "reader-probe", "virtual-reader",
             ],
-            exclude: ["Guest"]),
+            exclude: ["Guest", "camera-probe"]),
         .testTarget(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
                 "USBTestSupport", "ToolReaders", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
-                "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
+                "apdu-trace", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe", "receipt",
+                "virtual-reader",
             ],
             exclude: ["verify-oda"]),
     ],
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
+for target in package.targets
+where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

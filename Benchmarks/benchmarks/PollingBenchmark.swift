@@ -62,14 +62,14 @@ private struct PollingLoops {
                 // The next loop comes after a longer pause.
                 if !last.frame.isRequest, frame.modulation != .typeA { guardsAfter.append(interval) }
             }
-            // The first loop polls twice before it is known that a frame is needed.
-            let isRepeated = last.map { $0.frame == frame } ?? false
-            if frame.isRequest, frame.modulation == .typeA, !isRepeated {
+            // In the first loop the frame of type A precedes the poll.
+            let isFirst = frames.isEmpty
+            if isFirst || frame.isRequest && frame.modulation == .typeA && start != nil {
                 if let start { periods.append(nanoseconds(record.instant - start)) }
-                start = record.instant
                 frames.append([:])
             }
-            if !frame.isRequest, !frames.isEmpty { frames[frames.count - 1][frame, default: 0] += 1 }
+            if frame.isRequest, frame.modulation == .typeA { start = record.instant }
+            if !frame.isRequest { frames[frames.count - 1][frame, default: 0] += 1 }
             last = (frame, record.instant)
         }
         // The last loop may not be whole.

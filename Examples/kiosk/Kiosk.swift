@@ -127,7 +127,9 @@ struct Kiosk: AsyncParsableCommand {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        if let virtual { ProximityReaderSystem.bootstrap(try configuration(virtual).validated()) }
+        if let virtual {
+            ProximityReaderSystem.bootstrap(try Demonstration.configuration(VirtualReader(virtual)).validated())
+        }
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
         let guide = guide(service.reader, virtual)
@@ -184,7 +186,9 @@ struct Kiosk: AsyncParsableCommand {
         print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(presentedCard)”")")
         return Task { [events = reader.events, presentedCard, loyalty] in
             for await event in events {
-                Self.follow(event, virtual) { Self.presented(presentedCard, loyalty: loyalty) }
+                Self.follow(event, virtual) {
+                    loyalty ? Demonstration.card(presentedCard) : VirtualCards.named(presentedCard)
+                }
             }
         }
     }
@@ -197,19 +201,6 @@ struct Kiosk: AsyncParsableCommand {
             let amount = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")), amount > 0
         else { return nil }
         return amount
-    }
-
-    /// Returns a terminal with a software reader that knows the keys behind the virtual cards' certificates.
-    func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
-        var configuration = ProximityReaderSystem.Configuration()
-        configuration.reader = .reader(VirtualReader(device))
-        for key in VirtualCards.certificationAuthorityKeys {
-            configuration.certificationAuthorityKeys.insert(
-                try CAPublicKey(
-                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
-                    checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
-        }
-        return configuration
     }
 }
 

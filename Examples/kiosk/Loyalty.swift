@@ -1,12 +1,9 @@
-import CardEncryption
 import EMVContactless
 import Foundation
 import KioskKit
 import ProximityReader
 import SandboxClient
-import SmartCard
 import SmartCardSimulator
-import WalletPasses
 
 /// `kiosk --loyalty`: member number, discount, payment and receipt in one tap of a phone.
 extension Kiosk {
@@ -21,8 +18,10 @@ extension Kiosk {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        var configuration = try virtual.map(configuration) ?? ProximityReaderSystem.Configuration()
-        configuration.passes = try Self.merchant()
+        var configuration =
+            try virtual.map { try Demonstration.configuration(VirtualReader($0)) }
+            ?? ProximityReaderSystem.Configuration()
+        configuration.passes = try Demonstration.merchant()
         ProximityReaderSystem.bootstrap(try configuration.validated())
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
@@ -48,7 +47,7 @@ extension Kiosk {
             PaymentCardTransactionRequest(amount: amount, currencyCode: currency.code), with: VASRequest()
         ) { passes in
             // The customer holds the phone to the reader: this has to be quick.
-            guard let member = memberNumber(in: passes) else { return amount }
+            guard let member = passes?.maskedNumber else { return amount }
             let price = discounted(amount, currency)
             print("  Member \(member): \(discount) % off, \(text(price, currency))")
             return price
@@ -63,20 +62,9 @@ extension Kiosk {
         }
         print("  Approved")
         let saved = text(amount - paid, currency)
-        let member = memberNumber(in: result.passes).map { ", member \($0), saved \(saved)" } ?? ""
+        let member = result.passes?.maskedNumber.map { ", member \($0), saved \(saved)" } ?? ""
         print("  Receipt: \(text(paid, currency))\(member)")
         return true
-    }
-
-    /// Returns the member number of a pass, as it may be shown and printed: its last four characters.
-    private static func memberNumber(in passes: VASReadResult?) -> String? {
-        for entry in passes?.entries ?? [] where entry.status == .success {
-            guard let number = entry.customerVASData.flatMap({ String(data: $0, encoding: .utf8) }) else { continue }
-            // Whoever issued the pass wrote it.
-            let shown = number.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
-            return String(repeating: "*", count: max(0, min(shown.count, 64) - 4)) + shown.suffix(4)
-        }
-        return nil
     }
 
     private static func text(_ amount: Decimal, _ currency: Currency) -> String {
@@ -90,34 +78,5 @@ extension Kiosk {
         var rounded = Decimal()
         NSDecimalRound(&rounded, &exact, currency.exponent ?? 0, .plain)
         return rounded
-    }
-
-    /// Returns the merchant that the passes of the virtual phones are for.
-    private static func merchant() throws -> PassConfiguration {
-        // TEST: published keys, Apple's of proxmark3 and Google's of its sample application for Smart Tap.
-        let keys = try [appleKey, googleKey].map { digits in
-            guard let key = MerchantKey(bytes(digits)) else { throw CardError(.other, "a key that is none") }
-            return key
-        }
-        return try PassConfiguration(merchants: [
-            PassMerchant(
-                id: "loyalty",
-                apple: .init(passTypeIdentifier: "pass.com.passkit.pksamples.nfcdemo", keys: [keys[0]]),
-                google: .init(collectorID: 20_180_608, keys: [1: keys[1]]))
-        ])
-    }
-
-    private static let appleKey = "3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1"
-    private static let googleKey = "826d17e50767b165b0e4d9e332f8d1d1e20224284fb4daf1e50a03246e70797d"
-
-    private static func bytes(_ digits: String) -> [UInt8] {
-        let digits = digits.compactMap(\.hexDigitValue)
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    }
-
-    /// Returns a virtual phone that answers nothing before it has heard what the terminal is for, or a card.
-    static func presented(_ name: String, loyalty: Bool) -> (any VirtualCard)? {
-        guard loyalty, name == "phone-apple" else { return VirtualCards.named(name) }
-        return try? CardFile(parsing: "variant phone-apple {\nscreen closed\n}").makeCard()
     }
 }

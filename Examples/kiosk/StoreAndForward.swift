@@ -25,7 +25,9 @@ extension Kiosk {
         var sandbox = service == nil ? try await SandboxProcess(arguments) : nil
 
         let virtual = reader ? nil : SoftwareACR122U()
-        var configuration = try virtual.map(configuration) ?? ProximityReaderSystem.Configuration()
+        var configuration =
+            try virtual.map { try Demonstration.configuration(VirtualReader($0)) }
+            ?? ProximityReaderSystem.Configuration()
         configuration.storeAndForward = .init(limits: [currency: .init(perPayment: 500, total: 10_000)])
         if service == nil { configuration.folder = folder.appending(path: "store") }
         ProximityReaderSystem.bootstrap(try configuration.validated())

@@ -26,11 +26,11 @@ package indirect enum JSON: Hashable, Sendable {
         package let due: String
     }
 
-    /// The maximum nesting depth of objects and arrays.
-    static let maximumDepth = 8
-
-    package init(_ text: some Collection<UInt8>) throws(Fault) {
-        var parser = Parser(text: Array(text))
+    /// Parses a text.
+    ///
+    /// - Parameter depth: the maximum nesting depth of objects and arrays.
+    package init(_ text: some Collection<UInt8>, depth: Int = 8) throws(Fault) {
+        var parser = Parser(text: Array(text), maximumDepth: depth)
         self = try parser.document()
     }
 
@@ -45,7 +45,7 @@ package indirect enum JSON: Hashable, Sendable {
     package var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
     /// The value as JSON text: members in the order of their names' bytes, no spaces.
-    var written: String {
+    package var written: String {
         switch self {
         case .null: "null"
         case .boolean(let value): value ? "true" : "false"
@@ -85,6 +85,7 @@ package indirect enum JSON: Hashable, Sendable {
 
 private struct Parser {
     let text: [UInt8]
+    let maximumDepth: Int
     var at = 0
 
     private func fault(_ due: String) -> JSON.Fault { JSON.Fault(offset: at, due: due) }
@@ -115,7 +116,7 @@ private struct Parser {
     }
 
     private mutating func value(depth: Int) throws(JSON.Fault) -> JSON {
-        guard depth <= JSON.maximumDepth else { throw fault("at most \(JSON.maximumDepth) levels") }
+        guard depth <= maximumDepth else { throw fault("at most \(maximumDepth) levels") }
         space()
         switch next.map({ Unicode.Scalar($0) }) {
         case "{": return .object(try object(depth: depth))

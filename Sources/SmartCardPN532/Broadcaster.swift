@@ -6,10 +6,12 @@ import Waiting
 /// A PN532 can send such frames (kormax, apple-enhanced-contactless-polling, who observed phones); the steps follow from
 /// the state in which its polls leave it.
 struct Broadcaster {
-    /// The registers of the contactless interface unit (PN532/C1 data sheet, 8.6.23.3 and 8.6.23.62).
+    /// The registers of the contactless interface unit (PN532/C1 data sheet, 8.6.23.3 to 8.6.23.62).
     private enum Register {
         static let transmitMode: UInt16 = 0x6302
         static let receiveMode: UInt16 = 0x6303
+        static let transmitAuto: UInt16 = 0x6305
+        static let manualReceive: UInt16 = 0x630D
         static let bitFraming: UInt16 = 0x633D
     }
 
@@ -19,7 +21,14 @@ struct Broadcaster {
         static let checksum: UInt8 = 0x80
         static let framing: UInt8 = 0x03
         static let framingB: UInt8 = 0x03
+        /// 106 kbit/s, framing of type A, no checksum.
+        static let plainA: UInt8 = 0x00
     }
+
+    /// Force100ASK in CIU_TxAuto: the carrier is switched off and on, as type A has it.
+    private static let fullModulation: UInt8 = 0x40
+    /// ParityDisable in CIU_ManualRCV.
+    private static let noParity: UInt8 = 0x10
 
     /// The time from a frame to the next poll.  Phones tolerate others; this is the best of those that were tried
     /// (kormax), and ISO/IEC 14443-3, 5.2 gives cards as long to notice a change of modulation.
@@ -37,21 +46,52 @@ struct Broadcaster {
         (self.chip, self.frame, self.observe) = (chip, frame, observe)
     }
 
+    /// Sends the frame of type A before the first poll.
+    ///
+    /// A phone that lies there may have heard the polls that the reader makes by itself, and answers the next one: the last
+    /// frame decides what it shows (kormax, apple-enhanced-contactless-polling).
+    ///
+    /// - Returns: false if the reader does not pass it on.
+    mutating func sendFirst() async throws -> Bool {
+        try await send(for: .typeA) { me, bytes in
+            try await me.beginTypeA()
+            return try await me.exchange(bytes)
+        }
+    }
+
     /// Sends the frame after a poll for `technology` that nothing answered.
     ///
     /// - Returns: false if this technology has no such frame, or the reader does not pass it on.
     mutating func send(after technology: PollingTechnology) async throws -> Bool {
+        try await send(for: technology) { me, bytes in
+            technology == .typeB ? try await me.sendAsTypeB(bytes) : try await me.sendAsTypeA(bytes)
+        }
+    }
+
+    private mutating func send(
+        for technology: PollingTechnology, by body: (Self, [UInt8]) async throws -> Broadcast.Outcome
+    ) async throws -> Bool {
         guard !isRefused, let bytes = frame.framed(for: technology) else { return false }
         try await setUp()
         let outcome: Broadcast.Outcome
         do {
-            outcome = technology == .typeB ? try await sendAsTypeB(bytes) : try await sendAsTypeA(bytes)
+            outcome = try await body(self, bytes)
         } catch let error as CardError where error.isOfChip {
             isRefused = error.kind == .unsupported
             outcome = .failure(error)
         }
         observe?(Broadcast(frame: bytes, technology: technology, outcome: outcome, instant: .now))
         return !isRefused
+    }
+
+    /// Sets the chip up for whole frames of type A, whatever it has sent before.  The poll that follows does so for itself.
+    private func beginTypeA() async throws {
+        let registers = try await chip.readRegisters([Register.transmitAuto, Register.manualReceive])
+        try await chip.writeRegisters([
+            (Register.transmitMode, Mode.plainA), (Register.receiveMode, Mode.plainA),
+            (Register.transmitAuto, registers[0] | Self.fullModulation),
+            (Register.manualReceive, registers[1] & ~Self.noParity), (Register.bitFraming, 0x00),
+        ])
     }
 
     /// After REQA the chip appends no checksum and still sends seven bits of the last byte, which would truncate the

@@ -97,9 +97,10 @@ extension PN532 {
     /// field is then off.  Leaving the loop early keeps the field and the card.
     ///
     /// With a `broadcast` frame, each round without a card sends it once after the poll of each technology that has such
-    /// frames: types A and B.  It is not sent while a card is known.  Meanwhile the chip polls once each time, and does
-    /// not wait for answers to frames; before an event is reported it gets the settings of ``ACR122U/withChip(_:)``
-    /// back, and the reset values of its time limits.
+    /// frames: types A and B.  In the first round, and after a card that answers but cannot be selected, that of type A
+    /// precedes all polls, so that no phone answers before it has heard the frame.  It is not sent while a card is known.
+    /// Meanwhile the chip polls once each time, and does not wait for answers to frames; before an event is reported it
+    /// gets the settings of ``ACR122U/withChip(_:)`` back, and the reset values of its time limits.
     ///
     /// - Parameters:
     ///   - technologies: the technologies to poll for, in this order.
@@ -177,6 +178,8 @@ private struct PollingRounds {
     private var known: [Finding] = []
     private var isSettled = true
     private var isFieldOn = false
+    /// True if phones may not have heard the frame, or have forgotten it: it precedes the next poll.
+    private var isFrameDue = true
     /// The time of the next round; nil for at once.
     private var due: ContinuousClock.Instant?
     private var isOver = false
@@ -220,9 +223,8 @@ private struct PollingRounds {
 
     private mutating func round() async throws -> PollingEvent? {
         if !isFieldOn {
-            try await chip.configure(.field(isOn: true))
+            try await begin()
             isFieldOn = true
-            try await warmUp()
         }
         let found = try await survey()
         guard known.allSatisfy({ card in found.contains { $0.isSame(card) } }) else { return try await loss() }
@@ -235,6 +237,14 @@ private struct PollingRounds {
         guard let card = try await select(found[0]) else { return nil }
         (known, isSettled) = ([card], true)
         return .found(card.target, card.technology)
+    }
+
+    /// Switches the field on.
+    private func begin() async throws {
+        // A phone that the reader has selected by itself hears no frames until it is started anew.
+        guard broadcaster == nil else { return try await coldStart() }
+        try await chip.configure(.field(isOn: true))
+        try await warmUp()
     }
 
     /// Queries again from a cold start.
@@ -256,16 +266,21 @@ private struct PollingRounds {
             }
         }
         guard !gone.isEmpty else { return nil }
-        isSettled = known.isEmpty
+        (isSettled, isFrameDue) = (known.isEmpty, true)
         return .lost(gone)
     }
 
     /// Returns the cards of all technologies, each once.
     ///
-    /// The broadcast frame follows each poll as long as there is no card.
+    /// The broadcast frame follows each poll as long as there is no card; one that is due precedes the polls.
     private mutating func survey() async throws -> [Finding] {
         // A selected card does not answer; a deselected one does (libnfc#476).
         _ = try? await chip.deselect()
+        let startsWithFrame = isFrameDue && known.isEmpty && technologies.contains(.typeA)
+        isFrameDue = false
+        if startsWithFrame, try await broadcaster?.sendFirst() == true {
+            try await Task.sleep(for: Broadcaster.guardTime)
+        }
         var found: [Finding] = []
         for technology in technologies {
             for target in try await list(technology, most: 2) {
@@ -273,9 +288,8 @@ private struct PollingRounds {
                 guard !found.contains(where: { $0.target.card == target.card }) else { continue }
                 found.append(Finding(target: target, technology: technology))
             }
-            if known.isEmpty, found.isEmpty, try await broadcaster?.send(after: technology) == true,
-                technology != technologies.last
-            {
+            guard known.isEmpty, found.isEmpty, !startsWithFrame || technology != .typeA else { continue }
+            if try await broadcaster?.send(after: technology) == true, technology != technologies.last {
                 try await Task.sleep(for: Broadcaster.guardTime)
             }
         }
@@ -284,10 +298,12 @@ private struct PollingRounds {
     }
 
     /// - Returns: nil if the card has left.
-    private func select(_ card: Finding) async throws -> Finding? {
+    private mutating func select(_ card: Finding) async throws -> Finding? {
         guard card.technology != technologies.last else { return card }
         try await coldStart()
-        return try await list(card.technology, most: 1).first.map { Finding(target: $0, technology: card.technology) }
+        let target = try await list(card.technology, most: 1).first
+        isFrameDue = target == nil
+        return target.map { Finding(target: $0, technology: card.technology) }
     }
 
     private func coldStart() async throws {

@@ -42,6 +42,7 @@ struct VirtualMachine {
         for (program, package) in [
             ("qemu-system-x86_64", "qemu-system-x86"), ("usbip", "usbip"), ("pcscd", "pcscd"),
             ("opensc-tool", "opensc"), ("nfc-list", "libnfc-bin"), ("nfc-poll", "libnfc-examples"),
+            ("v4l2-ctl", "v4l-utils"),
             ("/lib/systemd/systemd-udevd", "udev"),
             ("/usr/lib/pcsc/drivers/ifd-ccid.bundle", "libccid"),
         ] where !Program.isInstalled(program) && !FileManager.default.fileExists(atPath: program) {

@@ -1,4 +1,5 @@
 import Foundation
+import KioskTestSupport
 import ProximityReader
 import Synchronization
 import Testing

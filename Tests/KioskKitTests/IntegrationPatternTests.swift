@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
 import Synchronization

@@ -1,5 +1,6 @@
 import Foundation
 import KioskKit
+import KioskTestSupport
 import ProximityReader
 import Synchronization
 import TestSupport

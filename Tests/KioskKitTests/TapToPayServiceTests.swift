@@ -1,6 +1,7 @@
 import EMVContactless
 import Foundation
 import KioskKit
+import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
 import TestSupport

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import KioskKit
+import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
 import Synchronization

@@ -167,6 +167,31 @@ import Testing
         #expect(kind == (wakes ? .onlineRequest : nil))
     }
 
+    /// A phone that has heard polls without frames, of a program or of the reader itself, would show its card; the frame comes
+    /// before the next poll, and it shows its pass.
+    @Test(arguments: [false, true]) func aPhoneThatHasHeardPolls(_ isSelected: Bool) async throws {
+        let reader = VirtualReader(SoftwareACR122U())
+        let phone = try #require(VirtualCards.named("phone-apple"))
+        let frame = try #require(BroadcastFrame(bytes("6A 01 00 00 02")))
+        if isSelected {
+            reader.device.insert(phone)
+            _ = try await reader.connect()
+        }
+        let pass = try await ACR122U(over: reader).withChip { chip in
+            if !isSelected {
+                reader.device.insert(phone)
+                try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x02))
+                #expect(try await chip.listTargets(.typeA).isEmpty)
+            }
+            reader.device.radioRecords = []
+            let field = PN532Field(chip, patience: .seconds(60), broadcast: frame)
+            guard case .card(let phone) = try await field.activate() else { throw CardError(.cardAbsent) }
+            return try await phone.transmit(.select(Array("OSE.VAS.01".utf8)))
+        }
+        #expect(pass.status == .success)
+        #expect(Self.letters(reader.device.radioRecords).prefix(3) == ["off", "on", "6A01000002"])
+    }
+
     /// Pass and payment in one session: nothing is deselected between them and the field stays; then the phone is told, loses
     /// the field, and shows that it is done.  No frame is sent once it is found.
     @Test func passAndPaymentInOneSession() async throws {

@@ -38,14 +38,15 @@ import Testing
         func has(_ option: String) -> Bool { arguments.contains { $0.long == option } }
     }
 
-    static let tools = ["reader-probe", "apdu-trace", "receipt", "virtual-reader", "psp-sandbox"]
+    static let tools = ["reader-probe", "apdu-trace", "receipt", "virtual-reader", "psp-sandbox", "kiosk-host"]
 
     /// Why these have no `--json`.
     private static let withoutJSON = [
         "apdu-trace card": "makes a file", "apdu-trace convert": "makes a file", "apdu-trace plot": "makes a file",
         "apdu-trace record": "makes a file", "apdu-trace redact": "makes a file", "receipt render": "makes a file",
         "receipt print": "makes paper", "receipt example": "is JSON", "psp-sandbox": "answers over HTTP, in JSON",
-        "kiosk": "tells a person what to do, as it happens", "reader-probe trust remove": "prints nothing",
+        "kiosk": "tells a person what to do, as it happens", "kiosk-host": "answers over a WebSocket, in JSON",
+        "reader-probe trust remove": "prints nothing",
     ]
     /// Why these files are written beside what `-o` names, or without it.
     private static let otherFiles = [

@@ -58,10 +58,10 @@ import Testing
         #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
         #expect(
             outcome.output.split(separator: "\n").dropFirst(2) == [
-                "12.34 EUR", "  Present your card", "  Member ******0001: 10 % off, 11.11 EUR", "  Remove your card",
-                "  Approved", "  Receipt: 11.11 EUR, member ******0001, saved 1.23 EUR", "5 EUR", "  Present your card",
-                "  Member ******0001: 10 % off, 4.50 EUR", "  Remove your card", "  Approved",
-                "  Receipt: 4.50 EUR, member ******0001, saved 0.50 EUR",
+                "12.34 EUR", "  Present your card", "  Member ****0001: 10 % off, 11.11 EUR", "  Remove your card",
+                "  Approved", "  Receipt: 11.11 EUR, member ****0001, saved 1.23 EUR", "5 EUR", "  Present your card",
+                "  Member ****0001: 10 % off, 4.50 EUR", "  Remove your card", "  Approved",
+                "  Receipt: 4.50 EUR, member ****0001, saved 0.50 EUR",
             ])
         let amounts = try await sandbox.payments().map { ($0["amount"] as? String).flatMap { Decimal(string: $0) } }
         #expect(Set(amounts) == [Decimal(string: "11.11"), Decimal(string: "4.5")], "\(amounts)")
@@ -135,8 +135,8 @@ import Testing
                 "12.34",
             ], environment: ["XDG_STATE_HOME": folder.path, "STATE_DIRECTORY": ""])
         #expect(outcome.status == 0, "\(outcome)")
-        #expect(outcome.output.contains("  Member ******0001: 10 % off, 11.11 EUR\n"), "\(outcome)")
-        #expect(outcome.output.hasSuffix("  Receipt: 11.11 EUR, member ******0001, saved 1.23 EUR\n"), "\(outcome)")
+        #expect(outcome.output.contains("  Member ****0001: 10 % off, 11.11 EUR\n"), "\(outcome)")
+        #expect(outcome.output.hasSuffix("  Receipt: 11.11 EUR, member ****0001, saved 1.23 EUR\n"), "\(outcome)")
     }
 
     // MARK: Store and forward

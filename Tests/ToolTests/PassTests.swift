@@ -53,12 +53,11 @@ import Testing
 
         deinit { try? FileManager.default.removeItem(at: url) }
 
-        /// A phone that shows its pass at once, with these parameters.
+        /// A phone with these parameters.  Apple's answers no reader that has not said what it wants.
         func phone(_ parameters: String, of card: String = "phone-apple") throws -> String {
             let path = url.appending(path: "phone.card").path
-            let awake = card == "phone-apple" ? "wakes at-once\n" : ""
-            let screen = parameters.contains("screen") ? "" : "screen both\n"
-            try "variant \(card) {\n\(awake)\(screen)\(parameters)\n}\n"
+            let closed = card == "phone-apple" && !parameters.contains("screen") ? "screen closed\n" : ""
+            try "variant \(card) {\n\(closed)\(parameters)\n}\n"
                 .write(toFile: path, atomically: true, encoding: .utf8)
             return path
         }
@@ -66,8 +65,10 @@ import Testing
 
     private func run(_ folder: Folder, _ arguments: String...) async throws -> Program.Outcome {
         let config = arguments[0] == "pay" ? ["--amount", "12.34", "--pass-config"] : ["--config"]
+        // A busy machine wakes a phone slowly.
+        let patience = arguments.contains("--timeout") ? [] : ["--timeout", "60"]
         return try await Program.run(
-            [tool, arguments[0]] + config + [folder.configuration] + arguments.dropFirst(),
+            [tool, arguments[0]] + config + [folder.configuration] + patience + arguments.dropFirst(),
             environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
     }
 
@@ -97,7 +98,7 @@ import Testing
         let folder = try Folder()
         for arguments in [["--json"], ["--verbose"], ["--json", "--verbose"]] {
             let outcome = try await Program.run(
-                [tool, "pass", "--config", folder.configuration, "--card", card] + arguments)
+                [tool, "pass", "--config", folder.configuration, "--card", card, "--timeout", "60"] + arguments)
             #expect(outcome.status == 0)
             let found = Taint.found(Taint.forms(of: Self.member), in: Data((outcome.output + outcome.error).utf8))
             #expect(found == [], "\(outcome)")
@@ -149,7 +150,8 @@ import Testing
         ])
     func staysLocked(_ card: String, _ parameters: String, _ text: String, _ status: String) async throws {
         let folder = try Folder()
-        let phone = try folder.phone("locked 100\n" + parameters, of: card)
+        let awake = card == "phone-apple" ? "wakes at-once\nscreen both\n" : ""
+        let phone = try folder.phone("\(awake)locked 100\n" + parameters, of: card)
         for command in ["pass", "pay"] {
             let outcome = try await run(folder, command, "--card", phone, "--timeout", "1")
             #expect(outcome.status == 7, "\(outcome)")
@@ -194,7 +196,7 @@ import Testing
                 """
             ))
         let outcome = try await run(
-            folder, "pay", "--card", try folder.phone("leaves 60000"), "--timeout", "1")
+            folder, "pay", "--card", try folder.phone("wakes at-once\nscreen both\nleaves 60000"), "--timeout", "1")
         #expect(outcome.status == 5, "\(outcome)")
         #expect(outcome.error.contains("the phone left before its passes were read\n"), "\(outcome)")
         #expect(outcome.output.isEmpty)
@@ -255,10 +257,41 @@ import Testing
         #expect(outcome.output.contains(card == "visa" ? "Wallet       none: a plain card" : "no such pass"))
     }
 
+    @Test("a phone that answers no reader by itself is woken by the frames of the purpose", arguments: ["pass", "pay"])
+    func wakes(_ command: String) async throws {
+        let folder = try Folder()
+        let outcome = try await run(folder, command, "--card", try folder.phone("screen closed"))
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
+        #expect(outcome.output.contains("   Pass         ******-****\n"))
+        #expect(outcome.output.contains("   Outcome      online request\n") == (command == "pay"))
+    }
+
+    /// A reader whose chip cannot be reached.
+    @Test("a reader that sends no frames is used all the same, and says so", arguments: ["pass", "pay"])
+    func withoutFrames(_ command: String) async throws {
+        let folder = try Folder()
+        let machine = try DoctorMachine()
+        try machine.startService { $0.transmit = { _, _ in .data([0x6A, 0x82]) } }
+        let arguments = command == "pay" ? ["--amount", "12.34", "--pass-config"] : ["--config"]
+        func run(_ more: String...) async throws -> Program.Outcome {
+            try await Program.run(
+                [tool, command] + arguments + [folder.configuration, "--backend", "pcsc", "--timeout", "20"] + more,
+                environment: ["PCSCLITE_CSOCK_NAME": machine.socket])
+        }
+        let outcome = try await run()
+        #expect(outcome.status == (command == "pay" ? 0 : 7), "\(outcome)")
+        #expect(outcome.output.contains("Wallet       none: a plain card"), "\(outcome)")
+        #expect(outcome.error.contains("phones that wait for them are not found. Use an ACR122U or a PN532 board"))
+        guard command == "pay" else { return }
+        let collisions = try await run("--detect-collisions")
+        #expect(collisions.status == 5 && collisions.output.isEmpty, "\(collisions)")
+    }
+
     @Test("a phone with a pass alone gives it, and does not pay")
     func cannotPay() async throws {
         let folder = try Folder()
-        let outcome = try await run(folder, "pay", "--card", try folder.phone("screen pass"), "--timeout", "2")
+        let phone = try folder.phone("wakes at-once\nscreen pass")
+        let outcome = try await run(folder, "pay", "--card", phone, "--timeout", "2")
         #expect(outcome.output.contains("   Pass         ******-****\n"), "\(outcome)")
         #expect(outcome.output.contains("   Because      no application of the card can be used\n"), "\(outcome)")
     }
@@ -266,7 +299,7 @@ import Testing
     @Test("the pass of a phone that leaves before it pays stands, and the status is 5", arguments: [false, true])
     func leavesBeforePayment(_ isJSON: Bool) async throws {
         let folder = try Folder()
-        let phone = try folder.phone("leaves 60000")
+        let phone = try folder.phone("wakes at-once\nscreen both\nleaves 60000")
         if isJSON {
             let outcome = try await run(folder, "pay", "--card", phone, "--timeout", "2", "--json", "--reveal")
             let report = try json(outcome)
@@ -289,6 +322,7 @@ import Testing
             Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "--clear",
             "-o",
             file, "--", tool, "pass", "--config", folder.configuration, "--backend", "pcsc", "--reveal",
+            "--timeout", "60",
         ])
         try #require(outcome.output.contains(Self.member), "\(outcome)")
         return file
@@ -311,8 +345,7 @@ import Testing
             lines.count == findings && lines.allSatisfy { $0.hasSuffix(": a pass of a phone's wallet in the clear") })
         let shown = try await trace("show", "--no-pager", clear)
         #expect(shown.output.contains("  \(command)\n"), "\(shown)")
-        let answer = shown.output.components(separatedBy: "  \(command)\n").last?.split(separator: "\n").first
-        #expect(answer?.contains("****") == true, "\(shown)")
+        #expect(Taint.found(Taint.forms(of: Self.member), in: Data(shown.output.utf8)) == [], "\(shown)")
         if card == "phone-apple" { #expect(shown.output.contains("   9F27  VAS Data  ****"), "\(shown)") }
 
         let new = folder.url.appending(path: "redacted.apdu").path
@@ -337,7 +370,7 @@ import Testing
         let outcome = try await Program.run([
             Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "-o", file,
             "--",
-            tool, "pass", "--config", folder.configuration, "--backend", "pcsc",
+            tool, "pass", "--config", folder.configuration, "--backend", "pcsc", "--timeout", "60",
         ])
         #expect(outcome.output.contains("******-****"), "\(outcome)")
         let text = try String(contentsOfFile: file, encoding: .utf8)

@@ -36,7 +36,9 @@ import Testing
         ("transit", "6A02C801000300027900000000C2D8", "6A02C8010003000279000000001134", true),
     ])
     func purposes(_ purpose: String, _ typeA: String, _ typeB: String, _ isAnswered: Bool) async throws {
-        let outcome = try await poll("--purpose", purpose, "--card", phone, "--timeout", "2", "--json")
+        // A busy machine wakes a phone slowly.
+        let patience = isAnswered ? "60" : "2"
+        let outcome = try await poll("--purpose", purpose, "--card", phone, "--timeout", patience, "--json")
         #expect(outcome.status == (isAnswered ? 0 : 4), "\(outcome)")
         let report = try json(outcome)
         let frames = try #require(report["frames"] as? [[String: Any]])
@@ -53,7 +55,7 @@ import Testing
     }
 
     @Test func text() async throws {
-        let outcome = try await poll("--frames", "--card", phone)
+        let outcome = try await poll("--frames", "--card", phone, "--timeout", "60")
         #expect(outcome.status == 0, "\(outcome)")
         let lines = outcome.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
         #expect(lines.contains("pass-or-payment  type-a  6A01000000F6F1  silence"), "\(lines)")

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import Testing
 import Waiting
@@ -49,6 +50,56 @@ import Waiting
             return try await Delivery<Int>().receive { Issue.record("begun by a canceled task") }
         }
         await #expect(throws: CancellationError.self) { _ = try await before.value }
+    }
+
+    @Test("Received to the end: a canceled task waits for what is delivered, also if it was canceled before")
+    func waitsThoughCancelled() async throws {
+        let delivery = Delivery<Int>()
+        let (cancelled, cancel) = AsyncStream.makeStream(of: Bool.self)
+        let task = Task { try await delivery.receiveToTheEnd { cancel.yield(delivery.isAwaited) } }
+        while !delivery.isAwaited { await Task.yield() }
+        task.cancel()
+        #expect(await cancelled.first { _ in true } == true)
+        #expect(delivery.deliver(.success(1)))
+        #expect(try await task.value == 1)
+
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            let delivery = Delivery<Int>()
+            return try await delivery.receiveToTheEnd { delivery.deliver(.success(2)) }
+        }
+        #expect(try await late.value == 2)
+    }
+
+    @Test("An actor that waits to the end is left when it waits, and not before; a result may come before that")
+    func waitsInAnActor() async throws {
+        let waiter = Waiter()
+        for number in 0..<10 {
+            #expect(try await Task { try await waiter.isLeftWaiting() }.value)
+            #expect(try await waiter.taken(number) == number)
+        }
+    }
+
+    private actor Waiter {
+        /// Waits for whoever is next on the actor.
+        ///
+        /// - Returns: true if the wait had begun when the actor was left.
+        func isLeftWaiting() async throws -> Bool {
+            let delivery = Delivery<Bool>()
+            Task { answer(delivery) }
+            withUnsafeCurrentTask { $0?.cancel() }
+            // Called just before the wait: time enough for the other, if it could.
+            return try await delivery.receiveToTheEnd { usleep(10_000) }
+        }
+
+        private func answer(_ delivery: Delivery<Bool>) { delivery.deliver(.success(delivery.isAwaited)) }
+
+        /// Delivers `number` while the actor is elsewhere, and takes it then.
+        func taken(_ number: Int) async throws -> Int {
+            let delivery = Delivery<Int>()
+            await Task.detached { delivery.deliver(.success(number)) }.value
+            return try await delivery.receiveToTheEnd()
+        }
     }
 
     @Test("A wait ends with its time, and what comes later is nobody's")

@@ -18,14 +18,12 @@ extension ReaderOptions {
 
     /// Returns the selected readers, at least one.
     ///
-    /// - Parameter wakingPhones: true if the built-in phones show pass and card to any reader, as after their holder has
-    ///   opened the pass; false if they wait for polling frames.
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
-    package func readers(wakingPhones: Bool = false) async throws -> [any CardReader] {
+    package func readers() async throws -> [any CardReader] {
         ProgramExit.waitForCommand()
         let all: [any CardReader]
         if isVirtual {
-            all = [try virtualReader(wakingPhones)]
+            all = [try virtualReader()]
         } else {
             do { all = try await machine.readers() } catch let error as CardError where error.kind == .noReader {
                 throw CardError(
@@ -44,11 +42,8 @@ extension ReaderOptions {
     /// Returns true if a reader of this name is selected.
     package func matches(_ name: String) -> Bool { reader.map(name.localizedCaseInsensitiveContains) ?? true }
 
-    private func virtualCard(_ card: String, _ wakingPhones: Bool) throws -> any VirtualCard {
-        if let builtIn = VirtualCards.named(card) {
-            guard wakingPhones, card == "phone-apple" else { return builtIn }
-            return try CardFile(parsing: "variant phone-apple {\nwakes at-once\nscreen both\n}").makeCard()
-        }
+    private func virtualCard(_ card: String) throws -> any VirtualCard {
+        if let builtIn = VirtualCards.named(card) { return builtIn }
         guard let text = FileManager.default.contents(atPath: card) else {
             throw ToolError.usage(
                 "no card “\(card)”, neither built in nor a file",
@@ -64,9 +59,9 @@ extension ReaderOptions {
         }
     }
 
-    private func virtualReader(_ wakingPhones: Bool) throws -> any CardReader {
+    private func virtualReader() throws -> any CardReader {
         let device = SoftwareACR122U()
-        for card in card.isEmpty ? ["visa"] : card { device.insert(try virtualCard(card, wakingPhones)) }
+        for card in card.isEmpty ? ["visa"] : card { device.insert(try virtualCard(card)) }
         return VirtualReader(device)
     }
 

@@ -16,7 +16,7 @@ struct EventText: Encodable {
     /// The name of a command, the meaning of a status word, and everything else that the event says.
     @OrNull var text: String?
     /// The data objects of an answer, one a line.
-    let objects: [String]
+    private(set) var objects: [String]
 
     var isFailure: Bool { event == "!" }
 
@@ -37,6 +37,24 @@ struct EventText: Encodable {
     ///
     /// - Parameter secrets: those of the whole.
     static func all(of trace: Trace, reveal: Bool, knowing secrets: TraceSecrets) -> [EventText] {
+        var texts = plain(trace, reveal: reveal, knowing: secrets)
+        for carried in CarriedExchanges.all(in: trace) {
+            for (text, carrier) in zip(plain(carried.trace, reveal: reveal, knowing: secrets), carried.carriers) {
+                guard let carrier else { continue }
+                (texts[carrier.last].text, texts[carrier.last].objects) = (text.text, text.objects)
+                if !reveal { for (index, mask) in carrier.masks(text.bytes) { texts[index].hide(mask) } }
+            }
+        }
+        return texts
+    }
+
+    /// Hides the bytes for which `mask` has `*`, besides those that are hidden.
+    private mutating func hide(_ mask: CarriedExchanges.Mask) {
+        guard let bytes, bytes.count == 2 * (length ?? 0) else { return }
+        self.bytes = String(zip(bytes, mask.digits(count: bytes.count)).map { $1 == "*" ? "*" : $0 })
+    }
+
+    private static func plain(_ trace: Trace, reveal: Bool, knowing secrets: TraceSecrets) -> [EventText] {
         let commands = Dictionary(
             trace.exchanges(on: [.apdu]).compactMap { exchange in
                 exchange.answerIndex.map { ($0, exchange.command) }

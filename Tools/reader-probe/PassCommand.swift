@@ -30,19 +30,12 @@ struct PassCommand: AsyncParsableCommand {
 
     func run() async throws {
         let tap = try PassTap(config, mode: .passOnly, patience: readerOptions.patience)
-        let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers(wakingPhones: true))
-        let stack = Stack(.ofEMVContactless, for: reader, logger: readerOptions.logger)
-        let field = CardReaderField(reader, patience: readerOptions.patience)
-        let asked: PassTap.Asked
-        do {
-            asked = try await tap.read(in: field) { stack.over($0) }
-        } catch {
-            await field.release(.leave)
-            throw error
+        let logger = readerOptions.logger
+        let report = try await readerOptions.withPhoneField(for: .passOnly) { reader, field in
+            let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
+            let asked = try await tap.read(in: field) { stack.over($0) }
+            return Report.Passes(asked.outcome, reader: reader.identity, isRevealed: reveal)
         }
-        // With DESELECT and the field off, the phone shows that it is done.
-        await field.release(.powerOff)
-        let report = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: reveal)
         if format.json { try Report.print(report) } else { Terminal.print(PassText(report).text) }
         if !report.isRead { throw ExitCode(7) }
     }

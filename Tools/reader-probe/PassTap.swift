@@ -1,7 +1,6 @@
 import CardEncryption
 import Foundation
 import SmartCard
-import Synchronization
 import ToolReaders
 import ToolSupport
 import WalletPasses
@@ -90,54 +89,6 @@ struct PassTap {
             case .send(let command): step = reading.next(try await phone.transmit(command))
             case .finished(let outcome): return outcome
             }
-        }
-    }
-}
-
-/// The field with a phone whose passes were read: the first activation finds it as it is, without DESELECT.
-final class PassedField: ContactlessField {
-    /// The phone left after its passes were read, and before it began to pay.
-    struct PhoneLeft: Error {}
-
-    private struct State {
-        var isGiven = false
-        /// True if the payment has begun: the phone may be presented again.
-        var hasBegun = false
-    }
-
-    private let field: any ContactlessField
-    private let card: any CardChannel
-    /// True if there are passes, which are a result even if the phone leaves.
-    private let passesStand: Bool
-    private let state = Mutex(State())
-
-    init(_ field: any ContactlessField, _ asked: PassTap.Asked) {
-        (self.field, card) = (field, asked.card)
-        passesStand = asked.outcome.entries.contains { $0.pass != nil }
-    }
-
-    func activate() async throws -> FieldEvent {
-        let before = state.withLock { state in
-            defer { state.isGiven = true }
-            return state
-        }
-        guard before.isGiven else { return .card(Watched(field: self)) }
-        guard before.hasBegun || !passesStand else { throw PhoneLeft() }
-        return try await field.activate()
-    }
-
-    func deactivate(for duration: Duration) async throws { try await field.deactivate(for: duration) }
-
-    func waitForRemoval() async throws { try await field.waitForRemoval() }
-
-    /// The phone, and whether it has begun to pay.
-    private struct Watched: CardChannel {
-        let field: PassedField
-
-        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
-            let response = try await field.card.transmit(command)
-            if response.status == .success { field.state.withLock { $0.hasBegun = true } }
-            return response
         }
     }
 }

@@ -70,10 +70,8 @@ struct PayCommand: AsyncParsableCommand {
             return try show(refused, transaction, on: nil, messages, issuer)
         }
         terminal.rehearse()
-        let reader = try await readerOptions.waitForCard(
-            on: try await readerOptions.readers(wakingPhones: tap != nil))
-        let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
-        func pay(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
+        func pay(_ reader: any CardReader, _ field: any ContactlessField) async throws -> ContactlessTerminal.Report {
+            let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
             defer { Terminal.endProgress() }
             return try await terminal.perform(
                 transaction, in: field, layers: { stack.over($0) }, authorize: { _ in issuer }
@@ -83,18 +81,28 @@ struct PayCommand: AsyncParsableCommand {
                 logger?.trace("message: \(request.text), \(request.status)")
             }
         }
-        func perform(in field: any ContactlessField) async throws -> (ContactlessTerminal.Report, Report.Passes?) {
-            guard let tap else { return (try await pay(in: field), nil) }
-            let asked = try await tap.read(in: field) { stack.over($0) }
-            let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
-            guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
-            do { return (try await pay(in: PassedField(field, asked)), passes) } catch is PassedField.PhoneLeft {
-                throw NoPayment(passes: passes, phoneLeft: true)
-            }
+        guard let tap else {
+            let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
+            let result = try await using(reader) { try await pay(reader, $0) }
+            return try show(result, transaction, on: reader.identity, messages, issuer)
         }
         do {
-            let (result, passes) = try await self.using(reader) { try await perform(in: $0) }
-            try show(result, transaction, on: reader.identity, messages, issuer, passes)
+            let (result, passes, identity) = try await readerOptions.withPhoneField(
+                for: .passAndPayment, needsChip: detectCollisions
+            ) { reader, field in
+                let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
+                let asked = try await tap.read(in: field) { stack.over($0) }
+                let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
+                guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
+                do {
+                    let hasPass = asked.outcome.entries.contains { $0.pass != nil }
+                    let phone = PassedField(field, asked.card, passesStand: hasPass)
+                    return (try await pay(reader, phone), passes, reader.identity)
+                } catch is PassedField.PhoneLeft {
+                    throw NoPayment(passes: passes, phoneLeft: true)
+                }
+            }
+            try show(result, transaction, on: identity, messages, issuer, passes)
         } catch let end as NoPayment {
             if output.json { try Report.print(end.passes) } else { Terminal.print(PassText(end.passes).text) }
             guard end.phoneLeft else { throw ExitCode(7) }

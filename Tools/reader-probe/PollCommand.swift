@@ -55,7 +55,9 @@ struct PollCommand: AsyncParsableCommand {
     @OptionGroup var format: JSONOption
 
     func run() async throws {
-        let reader = try await chosenReader()
+        guard let reader = try await readerOptions.reader(withChip: try await readerOptions.readers()) else {
+            throw FieldCapabilities.noBroadcast
+        }
         let purpose = purpose ?? .passOrPayment
         let frame = frames || self.purpose != nil ? BroadcastFrame(purpose.frame.bytes) : nil
         let seen = Mutex(SentFrames(purpose: purpose))
@@ -78,17 +80,6 @@ struct PollCommand: AsyncParsableCommand {
             Terminal.print(report.text)
         }
         if event == nil { throw CardError(.cardAbsent) }
-    }
-
-    /// - Throws: `CardError` of kind `unsupported` if no reader's chip can be reached.
-    private func chosenReader() async throws -> any CardReader {
-        let readers = try await readerOptions.readers().filter { [nil, .contactless].contains($0.slot) }
-        for reader in readers {
-            if reader.identity.backend == .serial { return reader }
-            if try await reader.reachesChip() { return reader }
-        }
-        try FieldCapabilities().require(.broadcast)
-        throw CardError(.noReader)
     }
 }
 

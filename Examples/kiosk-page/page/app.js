@@ -1,4 +1,4 @@
-// The page: what happens on which event.  Views are in views.js, texts in strings.js.
+// The page: what happens on which event.
 
 import { KioskBridge } from "/kiosk-bridge.js";
 import { element, imageAddress } from "./dom.js";

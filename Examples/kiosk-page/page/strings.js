@@ -94,6 +94,7 @@ const rows = {
   "result.clone.yes": ["The chip is the original.", "Der Chip ist das Original.", "La puce est l’originale.", "El chip es el original."],
   "result.clone.no": ["The chip is a copy.", "Der Chip ist eine Kopie.", "La puce est une copie.", "El chip es una copia."],
   "result.clone.unknown": ["Whether the chip is the original was not checked.", "Ob der Chip das Original ist, wurde nicht geprüft.", "L’originalité de la puce n’a pas été vérifiée.", "No se comprobó si el chip es el original."],
+  "result.expired": ["The document has expired.", "Das Dokument ist abgelaufen.", "Le document est périmé.", "El documento ha caducado."],
   "result.portrait": ["Photo from the chip", "Foto aus dem Chip", "Photo de la puce", "Foto del chip"],
   "result.name": ["Name", "Name", "Nom", "Nombre"],
   "result.nationality": ["Nationality", "Staatsangehörigkeit", "Nationalité", "Nacionalidad"],

@@ -192,7 +192,8 @@ function result(app) {
       element("div", { class: "verdict" }, sign(...verdicts[verdict]),
         element("div", {},
           heading(app, `result.${verdict}.title`), lead(app, `result.${verdict}.lead`),
-          element("p", {}, app.say(`result.clone.${security.chipGenuine}`)))),
+          element("p", {}, app.say(`result.clone.${security.chipGenuine}`)),
+          security.expired ? element("p", { class: "comment attention" }, icon("warning"), app.say("result.expired")) : null)),
       element("div", { class: "person" },
         app.state.portrait
           ? element("img", { class: "portrait", src: app.state.portrait, alt: app.say("result.portrait") }) : null,

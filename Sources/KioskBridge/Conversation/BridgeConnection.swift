@@ -11,16 +11,33 @@
     }
 
     private weak var host: BridgeHost?
-    let send: @Sendable (Output) -> Void
+    /// The secret that admitted the page.
+    let token: String
+    var conversation: BridgeConversation
+    /// The requests that are being carried out.
+    var tasks: [String: Task<Void, Never>] = [:]
+    private let send: @Sendable (Output) -> Void
+    private static let start = ContinuousClock.now
 
-    init(_ host: BridgeHost, _ send: @escaping @Sendable (Output) -> Void) {
+    init(_ host: BridgeHost, token: String, send: @escaping @Sendable (Output) -> Void) {
         self.host = host
+        self.token = token
         self.send = send
+        conversation = BridgeConversation(limits: host.limits)
     }
 
     /// Takes one text message of the page.
-    public func receive(_ text: String) { host?.receive(text, from: self) }
+    ///
+    /// - Returns: when the next one may come.  A page that sends too many waits for it, and nobody else does.
+    public func receive(_ text: String) async {
+        let pause = conversation.count(at: ContinuousClock.now - Self.start)
+        if pause > .zero { try? await Task.sleep(for: pause) }
+        guard let host else { return send(.close(code: 1001, reason: "the host is gone")) }
+        host.carryOut(conversation.receive(text), of: self)
+    }
 
     /// Ends the page's requests and the operations behind them.
     public func close() { host?.disconnect(self) }
+
+    func put(_ output: Output) { send(output) }
 }

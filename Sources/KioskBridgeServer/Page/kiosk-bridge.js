@@ -1,5 +1,5 @@
 // The page's end of the kiosk bridge: requests, events, reconnection.  No dependencies.
-// Messages are those of bridge.schema.json.  Whatever comes from the service is checked before the page sees it.
+// What comes from the service is checked before the page sees it.
 
 export const protocolVersion = 1;
 export const subprotocol = "kiosk.bridge.v1";
@@ -14,7 +14,7 @@ const limits = {
   held: 64, // events that wait for the host's proof
 };
 
-// Milliseconds until the page gives up.  The host's own limits are shorter where it has some.
+// Milliseconds until the page gives up.
 const timeouts = {
   other: 30_000,
   "camera.document.capture": 120_000,
@@ -87,7 +87,7 @@ const documentAnswer = {
   dataGroups: [text],
   document: Object.fromEntries(documentFields.map((name) => [name, text])),
   "portrait?": image,
-  security: { authentic: verdict, chipGenuine: verdict, access: text, findings: [text] },
+  security: { authentic: verdict, chipGenuine: verdict, access: text, "expired?": flag, findings: [text] },
 };
 const ndefAnswer = { records: [{ type: text, "text?": text, "uri?": text }] };
 

@@ -15,6 +15,23 @@ public struct PassPayment: Sendable {
     public let amount: Decimal?
 }
 
+extension VASReadResult {
+    /// The first pass that was read, as it may be shown and printed: its last four letters or digits; nil without one.
+    package var maskedNumber: String? { entries.lazy.compactMap(\.maskedNumber).first }
+}
+
+extension VASReadResult.ReadEntry {
+    /// The pass as it may be shown and printed: its last four letters or digits; nil if it was not read.
+    package var maskedNumber: String? {
+        guard status == .success, let number = customerVASData.flatMap({ String(data: $0, encoding: .utf8) }) else {
+            return nil
+        }
+        // Whoever issued the pass wrote it.
+        let shown = number.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        return "****" + shown.suffix(4)
+    }
+}
+
 /// Payments with passes: the journal has the amount that is left after the discount.
 extension TapToPayService {
     /// Returns the amount to pay, in the currency's major unit: at most that of the request, 0 for nothing.
@@ -25,6 +42,16 @@ extension TapToPayService {
 
     /// The time limit for ``Pricing``.
     public static var pricingTime: Duration { .seconds(2) }
+
+    /// Waits for a phone, and reads its passes.
+    ///
+    /// - Throws: `PaymentCardReaderSession.ReadError`, with the case `vasReadFail` for a phone that breaks the protocol;
+    ///   ``TapToPayError/notInitialized``; `PaymentCardReaderError`.
+    public func readPasses(_ passes: VASRequest) async throws -> VASReadResult {
+        let tap = try await read { TapResult(passes: try await $0.readVAS(passes)) }
+        guard let passes = tap.passes else { throw PaymentCardReaderSession.ReadError.vasReadFail }
+        return passes
+    }
 
     /// Waits for a phone, reads its passes, and has the payment service charge its card: in one tap.
     ///

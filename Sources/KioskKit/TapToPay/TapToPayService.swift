@@ -133,7 +133,7 @@ public actor TapToPayService {
         }
     }
 
-    private func read(
+    func read(
         _ body: @escaping @Sendable (PaymentCardReaderSession) async throws -> TapResult
     ) async throws -> TapResult {
         let id = UUID()

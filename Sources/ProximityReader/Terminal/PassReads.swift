@@ -4,7 +4,6 @@ import EMVContactless
 import Foundation
 import Logging
 import SmartCard
-import Synchronization
 import Waiting
 import WalletPasses
 
@@ -160,56 +159,5 @@ extension PaymentCardTransactionRequest {
         other.useISOCurrencySymbol = useISOCurrencySymbol
         other.transactionDescription = transactionDescription
         return other
-    }
-}
-
-/// The field with a phone whose passes were read: Entry Point's first activation finds it as it is, without DESELECT.
-final class PassedField: ContactlessField {
-    /// The phone left after its passes were read, and before it began to pay.
-    struct PhoneLeft: Error {}
-
-    private let field: EventfulField
-    private let card: any CardChannel
-    /// True if there are passes, which are a result even if the phone leaves or has no card.
-    let passesStand: Bool
-    private let state = Mutex(State())
-
-    private struct State {
-        var isGiven = false
-        /// True if the payment has begun: the phone may be presented again.
-        var hasBegun = false
-    }
-
-    init(_ field: EventfulField, _ card: any CardChannel, passesStand: Bool) {
-        (self.field, self.card, self.passesStand) = (field, card, passesStand)
-    }
-
-    func activate() async throws -> FieldEvent {
-        let before = state.withLock { state in
-            defer { state.isGiven = true }
-            return state
-        }
-        guard before.isGiven else { return .card(Watched(field: self)) }
-        guard before.hasBegun || !passesStand else { throw PhoneLeft() }
-        return try await field.activate()
-    }
-
-    func deactivate(for duration: Duration) async throws { try await field.deactivate(for: duration) }
-
-    func waitForRemoval() async throws { try await field.waitForRemoval() }
-
-    func release() async throws { try await field.release() }
-
-    var capabilities: FieldCapabilities { field.capabilities }
-
-    /// The phone, and whether it has begun to pay.
-    private struct Watched: CardChannel {
-        let field: PassedField
-
-        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
-            let response = try await field.card.transmit(command)
-            if response.status == .success { field.state.withLock { $0.hasBegun = true } }
-            return response
-        }
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Logging
 
 /// A watch for this machine's sleep: the signal PrepareForSleep of logind (org.freedesktop.login1(5)).
-final class SleepWatch: @unchecked Sendable {
+package final class SleepWatch: @unchecked Sendable {
     // Unchecked: only the thread uses the bus.
 
     private let address: String?
@@ -26,7 +26,7 @@ final class SleepWatch: @unchecked Sendable {
     /// It ends with the bus: at once on a machine without one, such as a container.
     ///
     /// - Parameter address: the address of the bus (D-Bus specification, Server Addresses); nil for the system bus.
-    static func states(on address: String?) -> AsyncStream<Bool> {
+    package static func states(on address: String?) -> AsyncStream<Bool> {
         let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
         let watch = SleepWatch(address, continuation)
         let ending = watch.ending.fileHandleForWriting

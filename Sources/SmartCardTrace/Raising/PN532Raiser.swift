@@ -19,6 +19,8 @@ struct PN532Raiser: Sendable {
         case frame
         /// The answer reports that the card was released.
         case release
+        /// The answer to a command that is understood, and has this many bytes if that succeeded.
+        case setting(Int)
     }
 
     private var pending = Pending.kept
@@ -89,6 +91,15 @@ struct PN532Raiser: Sendable {
             if whole.bytes.isEmpty, response.start != nil { return found.markControl() }
             response = PartedMessage()
             exchange.begin(.apdu, whole, at: event.time, into: &found)
+        case (0x06, _) where PN532Settings.areModes(data, step: 2):
+            found.markControl()
+            keep(event, .setting(data.count / 2), into: &found)
+        case (0x08, _) where PN532Settings.areModes(data, step: 3):
+            found.markControl()
+            keep(event, .setting(0), into: &found)
+        case (0x42, _) where !isFraming && PN532Settings.isPollingFrame(data):
+            found.markControl()
+            keep(event, .setting(1), into: &found)
         case (0x42, let first?) where isFraming || first == 0xE0 && data.count == 2:
             isFraming = true
             pending = .frame
@@ -138,6 +149,9 @@ struct PN532Raiser: Sendable {
             guard isAnswer, data.first == 0, let target else { return }
             self.target = nil
             if target.isISODEP { found.add(.disconnected(.powerOff), at: event.time) }
+        case .setting(let count):
+            if isAnswer ? data.count == count : answer.count <= 2 { found.markControl() }
+            keep(event, into: &found)
         case .chained, .exchange:
             // The status alone.
             if data.count <= 1 { found.markControl() }

@@ -167,7 +167,7 @@ extension ActiveAuthentication.Verdict {
 
 extension DocumentDate {
     /// The day of a point in time, in universal time.
-    fileprivate init?(_ date: Date) {
+    package init?(_ date: Date) {
         let parts = Calendar.universal.dateComponents([.year, .month, .day], from: date)
         self.init(year: parts.year, month: parts.month, day: parts.day)
     }

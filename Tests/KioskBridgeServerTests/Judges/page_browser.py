@@ -70,7 +70,7 @@ class Browser:
         session = (await self.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
         page = Page(self, session, context)
         self.listeners[session] = page.listen
-        for domain in ["Page", "Runtime", "Log"]:
+        for domain in ["Page", "Runtime", "Log", "Network"]:
             await page.call(f"{domain}.enable")
         await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
         await page.resize(*size)
@@ -101,6 +101,8 @@ class Page:
     def __init__(self, browser, session, context):
         self.browser, self.session, self.context = browser, session, context
         self.console = []
+        # What page and host say to each other, for a test that sets it to a list.
+        self.frames = None
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)
@@ -111,6 +113,9 @@ class Page:
             self.console.append(details.get("exception", {}).get("description", details["text"]))
         elif method == "Runtime.consoleAPICalled":
             self.console.append(" ".join(str(one.get("value")) for one in parameters["args"]))
+        elif method.startswith("Network.webSocketFrame") and self.frames is not None:
+            sent = method == "Network.webSocketFrameSent"
+            self.frames.append((sent, parameters.get("response", {}).get("payloadData", "")))
         elif method == "Log.entryAdded":
             self.console.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")
 

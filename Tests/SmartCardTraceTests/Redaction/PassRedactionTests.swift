@@ -95,6 +95,77 @@ import WalletPasses
         #expect(Set(TraceRedaction().findings(in: trace).values) == [[.pass]])
     }
 
+    /// The frames that wake a phone, and what a PN532 is told before it sends them.
+    private static let waking = """
+        > LAYER FF00000006D4066305630D
+        < LAYER D50740009000
+        > LAYER FF00000011D408630200630300630540630D00633D00
+        < LAYER D5099000
+        > LAYER FF00000009D4426A01000002E4D2
+        < LAYER D543019000
+        > LAYER FF00000006D40663026303
+        < LAYER D50783839000
+        > LAYER FF00000009D4426A01000002C51D
+        < LAYER D543019000
+        > LAYER FF00000011D4426A02C801000300027900000000C2D8
+        < LAYER 6301
+        > LAYER FF00000004D44A0100
+        < LAYER D54B010100042004085C217E05788070029000
+        """
+
+    /// The same conversation by commands to the chip of a reader, after the frames that wake the phone.
+    private func throughChip(_ trace: Trace, _ layer: TraceEvent.Layer) throws -> Trace {
+        let waking = Self.waking.replacing("LAYER", with: layer.rawValue).split(separator: "\n")
+        let start = try Trace(text: "apdu-trace 1\n" + waking.map { "0.000000000 \($0)\n" }.joined())
+        return Trace(
+            start.events
+                + trace.events.compactMap { event in
+                    switch event.what {
+                    case .sent(.apdu, let bytes):
+                        let data = [0xD4, 0x40, 0x01] + bytes
+                        return TraceEvent(
+                            at: event.time,
+                            .sent(layer, [0xFF, 0x00, 0x00, 0x00, UInt8(truncatingIfNeeded: data.count)] + data))
+                    case .received(.apdu, let bytes):
+                        return TraceEvent(at: event.time, .received(layer, [0xD5, 0x41, 0x00] + bytes + [0x90, 0x00]))
+                    default: return nil
+                    }
+                })
+    }
+
+    @Test(
+        "of a pass that the chip of a reader fetched as much stays, and the frames that woke the phone",
+        arguments: ["phone-apple {\nwakes at-once\nscreen both\n}", "phone-google {\n}"],
+        [TraceEvent.Layer.apdu, .escape])
+    func throughTheChip(_ card: String, _ layer: TraceEvent.Layer) async throws {
+        let trace = try await Self.reading(card)
+        let carried = try throughChip(trace, layer)
+        #expect(Set(TraceRedaction().findings(in: carried).values) == [[.pass]])
+        let redacted = redacted(carried)
+        #expect(items(redacted) == [.pass])
+        func bytes(_ trace: Trace) -> [String] {
+            trace.events.compactMap { event in
+                switch event.what {
+                case .sent(_, let bytes), .received(_, let bytes): bytes.hex
+                default: nil
+                }
+            }
+        }
+        #expect(bytes(redacted) == bytes(try throughChip(redaction.redacted(trace), layer)))
+    }
+
+    @Test(
+        "a command to the chip that may carry something else is not taken for a polling frame",
+        arguments: [
+            "D4426A01000002E4D3", "D4426A0100000247617390", "D442476173900101001047",
+            "D408633947633961633973633990633901633901633900633910",
+        ])
+    func otherCommands(_ command: String) throws {
+        let count = [UInt8(command.count / 2)].hex
+        let trace = try trace("> escape FF000000\(count)\(command)")
+        #expect(!TraceRedaction().findings(in: trace).isEmpty)
+    }
+
     @Test(
         "of Google's answer the session and the flags of the bundle stay, in how many parts it may come",
         arguments: [240, 64])

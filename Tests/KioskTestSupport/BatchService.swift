@@ -1,16 +1,16 @@
 import Crypto
-import Foundation
-import JWTKit
-import KioskKit
-import Synchronization
+package import Foundation
+package import JWTKit
+package import KioskKit
+package import Synchronization
 
 /// A payment service that takes batches, and fails as it is told.
 ///
 /// It knows a batch by its key, and a payment by key and `id`: one that comes in two batches is charged twice, unless the first
 /// was refused.  So nothing but its caller keeps a payment from being charged twice.
-final class BatchService: PaymentServiceProvider {
+package final class BatchService: PaymentServiceProvider {
     /// What becomes of one call.
-    enum Fate: Hashable, Sendable {
+    package enum Fate: Hashable, Sendable {
         case taken
         /// Not seen; no answer.
         case lost
@@ -38,46 +38,46 @@ final class BatchService: PaymentServiceProvider {
         case answers(PaymentServiceError)
     }
 
-    struct Call: Hashable, Sendable {
-        let key: String, reader: String, payments: [String]
-        let time: Duration
+    package struct Call: Hashable, Sendable {
+        package let key: String, reader: String, payments: [String]
+        package let time: Duration
     }
 
-    struct State {
-        var script: [Fate] = []
+    package struct State {
+        package var script: [Fate] = []
         /// By payment: in which batches it was charged.
-        var charges: [String: [String]] = [:]
-        var calls: [Call] = []
-        var lookups = 0
+        package var charges: [String: [String]] = [:]
+        package var calls: [Call] = []
+        package var lookups = 0
         /// Whether it answers what it is asked of one payment.
-        var answersLookups = true
+        package var answersLookups = true
         /// What it says that payments come to.
-        var amount = Decimal(10)
+        package var amount = Decimal(10)
         /// What it says of these payments, in place of what it has decided.
-        var says: [String: PaymentResult] = [:]
+        package var says: [String: PaymentResult] = [:]
         /// A batch with these card data makes it fail.
-        var breaks: String?
-        var reversals: [String] = []
+        package var breaks: String?
+        package var reversals: [String] = []
         /// What it says of what was taken back, and never came.
-        var never: [String: PaymentResult] = [:]
+        package var never: [String: PaymentResult] = [:]
         /// What it throws at each call while it is set.
-        var refusal: PaymentServiceError?
+        package var refusal: PaymentServiceError?
         /// A call has come whose caller is as good as ended.
-        var hanging = false
+        package var hanging = false
         /// The calls that hang.
-        var hung: [CheckedContinuation<Void, any Error>] = []
+        package var hung: [CheckedContinuation<Void, any Error>] = []
     }
 
-    static let issuer = "https://payments.example"
-    let state = Mutex(State())
+    package static let issuer = "https://payments.example"
+    package let state = Mutex(State())
     /// What it decides of a payment, by its card data; nil: nothing, ever.
     private let decide: @Sendable (_ cardData: String) -> PaymentResult.Status?
     /// Whether it refuses every batch with these card data.
     private let refuses: @Sendable (_ cardData: String) -> Bool
-    let signer = ES256PrivateKey()
+    package let signer = ES256PrivateKey()
     private let now: @Sendable () -> Duration
 
-    init(
+    package init(
         _ script: [Fate] = [], now: @escaping @Sendable () -> Duration = { .zero },
         refuses: @escaping @Sendable (String) -> Bool = { _ in false },
         decide: @escaping @Sendable (String) -> PaymentResult.Status? = { _ in .approved }
@@ -88,10 +88,10 @@ final class BatchService: PaymentServiceProvider {
         state.withLock { $0.script = script }
     }
 
-    var calls: [Call] { state.withLock { $0.calls } }
-    var charges: [String: [String]] { state.withLock { $0.charges } }
+    package var calls: [Call] { state.withLock { $0.calls } }
+    package var charges: [String: [String]] { state.withLock { $0.charges } }
 
-    var keySet: String {
+    package var keySet: String {
         func url(_ text: String?) -> String {
             (text ?? "").replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
         }
@@ -105,7 +105,7 @@ final class BatchService: PaymentServiceProvider {
         let payments: [Payment]
     }
 
-    func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+    package func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         let batch = try JSONDecoder().decode(Batch.self, from: data)
         let fate = state.withLock { state in
             state.calls.append(
@@ -164,7 +164,7 @@ final class BatchService: PaymentServiceProvider {
                 hasExpired: fate == .expiredToken))
     }
 
-    var hangs: Bool { state.withLock { $0.hanging } }
+    package var hangs: Bool { state.withLock { $0.hanging } }
 
     private func hang() async throws {
         try await withCheckedThrowingContinuation { continuation in
@@ -173,7 +173,7 @@ final class BatchService: PaymentServiceProvider {
     }
 
     /// Ends the calls that hang, without an answer.
-    func letGo() {
+    package func letGo() {
         let hung = state.withLock { state in
             defer { state.hung = [] }
             return state.hung
@@ -183,7 +183,7 @@ final class BatchService: PaymentServiceProvider {
 
     private func isKnown(_ key: String) -> Bool { charges.values.contains { $0.contains(key) } }
 
-    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+    package func result(for idempotencyKey: String) async throws -> PaymentResult? {
         let (refusal, answers) = state.withLock { state in
             state.lookups += 1
             return (state.refusal, state.answersLookups)
@@ -195,7 +195,7 @@ final class BatchService: PaymentServiceProvider {
     }
 
     /// What it says of a payment.
-    func result(_ payment: String, _ status: PaymentResult.Status) -> PaymentResult {
+    package func result(_ payment: String, _ status: PaymentResult.Status) -> PaymentResult {
         state.withLock { state in
             state.says[payment]
                 ?? .init(
@@ -204,20 +204,20 @@ final class BatchService: PaymentServiceProvider {
         }
     }
 
-    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+    package func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         state.withLock { state in
             state.reversals.append(idempotencyKey)
             state.never[idempotencyKey] = PaymentResult(
                 id: "p", status: .declined, idempotencyKey: idempotencyKey, amount: amount, currency: currency)
         }
     }
-    func fetchReaderToken() async throws -> String { "" }
+    package func fetchReaderToken() async throws -> String { "" }
 
-    func processPayment(
+    package func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
 
-    func processRefund(
+    package func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
 

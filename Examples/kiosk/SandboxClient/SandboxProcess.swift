@@ -1,19 +1,21 @@
-import Foundation
+package import Foundation
 
 /// A psp-sandbox process, started from this program's folder.  It ends with this object, or with this process in any
 /// case.
-final class SandboxProcess {
-    let address: URL
+package final class SandboxProcess {
+    package let address: URL
     private let process = Process()
     /// Held open: the sandbox ends when its input closes.
     private let input = Pipe()
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+
+        package init(description: String) { self.description = description }
     }
 
     /// - Parameter arguments: arguments in addition to the fixed ones.
-    init(_ arguments: [String] = []) async throws {
+    package init(_ arguments: [String] = []) async throws {
         let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "psp-sandbox")
         let output = Pipe()
@@ -44,7 +46,7 @@ final class SandboxProcess {
     }
 
     /// Returns when the process has ended.
-    func end() async {
+    package func end() async {
         try? input.fileHandleForWriting.close()
         process.terminate()
         while process.isRunning { try? await Task.sleep(for: .milliseconds(10)) }

@@ -1,20 +1,20 @@
-import CardEncryption
+package import CardEncryption
 import EMVContactless
-import Foundation
+package import Foundation
 import JWTKit
-import KioskKit
-import ProximityReader
+package import KioskKit
+package import ProximityReader
 import SmartCard
-import SmartCardSimulator
+package import SmartCardSimulator
 import Testing
-import WalletPasses
+package import WalletPasses
 
 /// A terminal with a virtual reader, and a payment service that does as it is told.
-struct KioskBench {
-    let device = SoftwareACR122U()
-    let reader: PaymentCardReader
-    let psp: ScriptedService
-    let service: TapToPayService
+package struct KioskBench {
+    package let device = SoftwareACR122U()
+    package let reader: PaymentCardReader
+    package let psp: ScriptedService
+    package let service: TapToPayService
     private let clock: Clock
     private let folder: Folder
 
@@ -25,7 +25,7 @@ struct KioskBench {
         deinit { try? FileManager.default.removeItem(at: url) }
     }
 
-    init(
+    package init(
         options: PaymentCardReader.Options = .init(), script: [ScriptedService.Answer] = [], isPrepared: Bool = true,
         disk: PaymentJournal.Disk = .init(),
         configure: @Sendable (inout ProximityReaderSystem.Configuration) -> Void = { _ in }
@@ -52,7 +52,7 @@ struct KioskBench {
     }
 
     /// What a next run of the program has, started.
-    func nextRun(
+    package func nextRun(
         settlingTime: Duration = .seconds(60),
         decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
     ) async throws -> TapToPayService {
@@ -61,17 +61,17 @@ struct KioskBench {
         return service
     }
 
-    func readCard() async throws -> PaymentCardReadResult {
+    package func readCard() async throws -> PaymentCardReadResult {
         try insert()
         return try await service.read(PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR"))
     }
 
-    var journal: URL { reader.terminal.folder.appending(path: "payments") }
-    var entries: [String] {
+    package var journal: URL { reader.terminal.folder.appending(path: "payments") }
+    package var entries: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: journal.path)) ?? []).sorted()
     }
 
-    static func configuration(
+    package static func configuration(
         _ device: SoftwareACR122U, _ psp: ScriptedService
     ) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
@@ -89,9 +89,9 @@ struct KioskBench {
     }
 
     /// Puts a card on the reader; it is taken away when the reader says so.
-    func insert(_ name: String = "visa") throws { insert(try #require(VirtualCards.named(name))) }
+    package func insert(_ name: String = "visa") throws { insert(try #require(VirtualCards.named(name))) }
 
-    func insert(_ card: any VirtualCard) {
+    package func insert(_ card: any VirtualCard) {
         device.insert(card)
         Task { [device, events = reader.events] in
             for await event in events {
@@ -101,14 +101,16 @@ struct KioskBench {
         }
     }
 
-    struct Missing: Error {}
+    package struct Missing: Error {
+        package init() {}
+    }
 
     // MARK: Passes
 
-    static let passType = "pass.com.passkit.pksamples.nfcdemo"
+    package static let passType = "pass.com.passkit.pksamples.nfcdemo"
 
     /// The merchant of the virtual phone's pass.
-    static func passes() throws -> PassConfiguration {
+    package static func passes() throws -> PassConfiguration {
         // TEST: the published key that the pass of `phone-apple` is encrypted to (proxmark3).
         let digits = Array("3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1")
         let number = stride(from: 0, to: digits.count, by: 2).compactMap {
@@ -121,26 +123,26 @@ struct KioskBench {
     }
 
     /// A phone with a pass and a card, which answers nothing before it has heard what the terminal is for.
-    static func phone(_ settings: String = "screen closed") throws -> any VirtualCard {
+    package static func phone(_ settings: String = "screen closed") throws -> any VirtualCard {
         try CardFile(parsing: "variant phone-apple {\n\(settings)\n}").makeCard()
     }
 
-    func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }
+    package func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }
 
     /// Stands still unless it is moved, however busy the machine is.
-    final class Clock: @unchecked Sendable {
+    package final class Clock: @unchecked Sendable {
         private let lock = NSLock()
         private let start = Date()
         private var offset: TimeInterval = 0
-        var now: Date { lock.withLock { start.addingTimeInterval(offset) } }
-        func advance(_ seconds: TimeInterval) { lock.withLock { offset += seconds } }
+        package var now: Date { lock.withLock { start.addingTimeInterval(offset) } }
+        package func advance(_ seconds: TimeInterval) { lock.withLock { offset += seconds } }
     }
 }
 
 /// A payment service in this process.
-actor ScriptedService: PaymentServiceProvider {
+package actor ScriptedService: PaymentServiceProvider {
     /// To one call that moves money.
-    enum Answer {
+    package enum Answer {
         case approved
         case declined
         /// It was done, and the answer is lost.
@@ -155,12 +157,12 @@ actor ScriptedService: PaymentServiceProvider {
     }
 
     /// Why an answer does not count.
-    enum Flaw: CaseIterable {
+    package enum Flaw: CaseIterable {
         case processing, requiresPaymentMethod, unknownStatus, anotherPayment, noPayment, anotherAmount, noAmount
         case anotherCurrency, noCurrency
 
         /// The answer to `call`, of the one that would count.
-        func result(_ call: Call) -> PaymentResult {
+        package func result(_ call: Call) -> PaymentResult {
             let status: PaymentResult.Status =
                 switch self {
                 case .processing: .processing
@@ -176,17 +178,17 @@ actor ScriptedService: PaymentServiceProvider {
         }
     }
 
-    struct Call: Hashable {
-        let kind: String, amount: Decimal, currency: String, key: String
+    package struct Call: Hashable {
+        package let kind: String, amount: Decimal, currency: String, key: String
     }
 
-    nonisolated let cardDataKey: JWEPrivateKey
-    nonisolated var keySet: String { batches.keySet }
+    package nonisolated let cardDataKey: JWEPrivateKey
+    package nonisolated var keySet: String { batches.keySet }
     private nonisolated let now: @Sendable () -> Date
     private var script: [Answer]
-    private(set) var calls: [Call] = []
-    private(set) var tokens = 0
-    private(set) var reversals: [String] = []
+    package private(set) var calls: [Call] = []
+    package private(set) var tokens = 0
+    package private(set) var reversals: [String] = []
     private var tokenLifetime: TimeInterval = 3600
     private var results: [String: PaymentResult] = [:]
     private var failures = 0
@@ -196,22 +198,22 @@ actor ScriptedService: PaymentServiceProvider {
     private var holdsTokens = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
     /// What takes batches, and signs reader tokens as well.
-    nonisolated let batches: BatchService
+    package nonisolated let batches: BatchService
 
     /// - Parameter script: the answers in their order; after the last all is approved.
-    init(_ script: [Answer], now: @escaping @Sendable () -> Date = { Date() }) throws {
+    package init(_ script: [Answer], now: @escaping @Sendable () -> Date = { Date() }) throws {
         self.script = script
         self.now = now
         batches = BatchService()
         cardDataKey = try JWEPrivateKey(generating: .ecdhES, keyID: "cards-1")
     }
 
-    func setTokenLifetime(_ seconds: TimeInterval) { tokenLifetime = seconds }
+    package func setTokenLifetime(_ seconds: TimeInterval) { tokenLifetime = seconds }
 
     /// From now on tokens are given after `release()`.
-    func holdTokens() { holdsTokens = true }
+    package func holdTokens() { holdsTokens = true }
 
-    func fetchReaderToken() async throws -> String {
+    package func fetchReaderToken() async throws -> String {
         tokens += 1
         if holdsTokens, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         let claims = Claims(
@@ -222,36 +224,36 @@ actor ScriptedService: PaymentServiceProvider {
         return try await keys.sign(claims, kid: "service-1", header: ["typ": "reader-token+jwt"])
     }
 
-    func processPayment(
+    package func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult {
         try await answer(Call(kind: "payment", amount: amount, currency: currency, key: idempotencyKey))
     }
 
-    func processRefund(
+    package func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult {
         try await answer(Call(kind: "refund", amount: amount, currency: currency, key: idempotencyKey))
     }
 
-    func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+    package func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         try await batches.submitBatch(batch, from: reader, idempotencyKey: idempotencyKey)
     }
 
-    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+    package func result(for idempotencyKey: String) async throws -> PaymentResult? {
         guard answersLookups else { throw PaymentServiceError.noAnswer("not asked") }
         return results[idempotencyKey]
     }
 
-    func setLookups(_ areAnswered: Bool) { answersLookups = areAnswered }
+    package func setLookups(_ areAnswered: Bool) { answersLookups = areAnswered }
 
     /// The next so many reversals are not answered.
-    func failReversals(_ count: Int) { failures = count }
+    package func failReversals(_ count: Int) { failures = count }
 
     /// From now on reversals are answered after `release()`.
-    func holdReversals() { holdsReversals = true }
+    package func holdReversals() { holdsReversals = true }
 
-    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+    package func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         if holdsReversals, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         guard failures == 0 else {
             failures -= 1
@@ -260,14 +262,14 @@ actor ScriptedService: PaymentServiceProvider {
         reversals.append(idempotencyKey)
     }
 
-    func setScript(_ script: [Answer]) { self.script = script }
+    package func setScript(_ script: [Answer]) { self.script = script }
 
     /// What was decided about the payment that came last under a key; nil: nothing.
-    func setResult(_ status: PaymentResult.Status?, for key: String) {
+    package func setResult(_ status: PaymentResult.Status?, for key: String) {
         results[key] = calls.last { $0.key == key }.flatMap { call in status.map { Self.result($0, call) } }
     }
 
-    func setResult(_ flaw: Flaw, for key: String) {
+    package func setResult(_ flaw: Flaw, for key: String) {
         results[key] = calls.last { $0.key == key }.map(flaw.result)
     }
 
@@ -279,7 +281,7 @@ actor ScriptedService: PaymentServiceProvider {
             currency: call.currency, responseCode: status == .approved ? "00" : "51", message: message)
     }
 
-    func release() {
+    package func release() {
         isReleased = true
         for waiter in waiters { waiter.resume() }
         waiters = []
@@ -315,7 +317,7 @@ actor ScriptedService: PaymentServiceProvider {
 }
 
 /// What was thrown, by the name of its case; nil if nothing was.
-func thrown(isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void) async -> String? {
+package func thrown(isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void) async -> String? {
     do {
         try await body()
         return nil

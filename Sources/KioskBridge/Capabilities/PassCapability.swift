@@ -1,0 +1,41 @@
+public import KioskKit
+import ProximityReader
+
+/// The request `pass.read`, which reads the loyalty passes of a phone.
+///
+/// The page receives each pass's merchant, its status, and the last four characters of its number.  The pass itself is
+/// the application's.
+@MainActor public final class PassCapability: BridgeRequestHandler {
+    private let service: TapToPayService
+    private let passesRead: @Sendable (VASReadResult) async -> Void
+    private var isReading = false
+
+    /// - Parameters:
+    ///   - service: the reader, which is initialized, with the merchant's passes configured.
+    ///   - passesRead: takes what was read, before the page is told.
+    public init(_ service: TapToPayService, passesRead: @escaping @Sendable (VASReadResult) async -> Void = { _ in }) {
+        (self.service, self.passesRead) = (service, passesRead)
+    }
+
+    public let actions = ["pass.read"]
+    public var capabilities: [String: CapabilityState] { ["pass.read": CapabilityState(isSupported: true)] }
+
+    public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
+        guard !isReading else { return responder.fail(.init(.busy, "passes are being read")) }
+        isReading = true
+        defer { isReading = false }
+        do {
+            let passes = try await service.readPasses(VASRequest())
+            await passesRead(passes)
+            responder.respond(status: .success, data: ["passes": .array(passes.entries.map(Self.json))])
+        } catch {
+            responder.fail(BridgeErrorPayload(payment: error))
+        }
+    }
+
+    private static func json(_ entry: VASReadResult.ReadEntry) -> JSONValue {
+        var pass: [String: JSONValue] = ["merchant": .string(entry.id), "status": .string("\(entry.status)")]
+        pass["member"] = entry.maskedNumber.map { .string($0) }
+        return .object(pass)
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Cameras of the Linux kernel's `vivid` driver, which `camera-probe` uses as a kiosk does.
+///
+/// `Guest/steps` has the commands; v4l2-ctl of v4l-utils and djpeg of libjpeg-turbo judge.
+@Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
+struct CameraKernelTests {
+    private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
+        let step = try await VirtualMachine.shared.value.step(name)
+        #expect(step.status == status, "\(step.account("output: \(step.output.prefix(2000))\nerror: \(step.error)"))")
+        return step
+    }
+
+    @Test(
+        "wrong usage of camera-probe",
+        arguments: [[], ["list", "all"], ["capture"], ["capture", "-", "1", "a", "640"]])
+    func wrongUsage(arguments: [String]) async throws {
+        let outcome = try await Program.run([Program.built("camera-probe")] + arguments)
+        #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome)")
+    }
+
+    /// vivid has YUYV in every form, and no JPEG.
+    @Test("cameras are listed with the sizes that v4l2-ctl lists, and nothing else is") func listed() async throws {
+        for name in ["cameras", "camera-nodes"] { _ = try await step(name) }
+        let sizes = try await step("camera-sizes").output.matches(of: #/Discrete (\d+)x(\d+)/#).compactMap { match in
+            Int(match.1).flatMap { width in Int(match.2).map { (width: width, height: $0) } }
+        }
+        let fitting = sizes.filter { $0.width <= 1920 && $0.height <= 1440 }
+            .sorted { $0.width * $0.height > $1.width * $1.height }
+        #expect(fitting.count == 5 && sizes.count == 6)
+        #expect(
+            try await step("camera-list").output == """
+                /dev/video0: vivid, vivid, platform:vivid-000
+                \(fitting.map { "  yuyv \($0.width)x\($0.height)" }.joined(separator: "\n"))
+                /dev/video3: vivid, vivid, platform:vivid-002
+                  yuyv 1920x1440
+                available: true, granted
+
+                """)
+        #expect(try await step("no-camera-list").output == "available: false, unavailable\n")
+    }
+
+    @Test(
+        "an image has the size that was asked for, and the colors of vivid's bars",
+        arguments: [("camera-capture", 1280, 720), ("camera-cable", 720, 576), ("camera-again", 640, 480)])
+    func colors(name: String, width: Int, height: Int) async throws {
+        let lines = try await step(name).output.split(separator: "\n")
+        try #require(lines.count == 3)
+        #expect(lines[0].hasPrefix("image/jpeg, \(width) × \(height) pixels"))
+        let numbers = lines[1].split(separator: " ").compactMap { Double($0) }
+        #expect(numbers.count == 3 && numbers.allSatisfy { (0...1).contains($0) }, "\(lines[1])")
+        #expect(numbers[1] < 0.05, "\(lines[1])")
+        let picture = try await Self.decoded(try #require(Data(base64Encoded: String(lines[2]))))
+        try #require(picture.starts(with: Array("P6\n\(width) \(height)\n255\n".utf8)))
+        let pixels = picture.suffix(3 * width * height)
+        // 75 % bars, three quarters down, where no text stands: white, yellow, cyan, green, magenta, red, blue, black.
+        let colors = [[1, 1, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
+        for (bar, color) in colors.enumerated() {
+            let start = pixels.startIndex + 3 * (height * 3 / 4 * width + (2 * bar + 1) * width / 16)
+            for (channel, level) in color.enumerated() {
+                let found = Int(pixels[start + channel])
+                #expect(abs(found - 191 * level) <= 8, "\(name), bar \(bar): \(pixels[start..<start + 3])")
+            }
+        }
+    }
+
+    private static func decoded(_ jpeg: Data) async throws -> [UInt8] {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "camera-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (source, result) = (folder.appending(path: "jpeg"), folder.appending(path: "ppm"))
+        try jpeg.write(to: source)
+        let outcome = try await Program.run(["djpeg", "-outfile", result.path, source.path])
+        try #require(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
+        return Array(try Data(contentsOf: result))
+    }
+
+    /// Buffers with several planes, metadata instead of images, and a size that is too large.
+    @Test(
+        "a device that is no camera for a kiosk says so",
+        arguments: ["camera-planes", "camera-metadata", "camera-small"])
+    func unusable(name: String) async throws {
+        #expect(try await step(name, 3).error.hasPrefix("the camera has no format that can be used\n"))
+    }
+
+    @Test("without the group video the cameras are there, and the permission is denied") func denied() async throws {
+        #expect(
+            try await step("camera-denied").output == """
+                not permitted: /dev/video0
+                not permitted: /dev/video1
+                not permitted: /dev/video2
+                not permitted: /dev/video3
+                available: true, denied
+
+                """)
+        #expect(
+            try await step("camera-denied-capture", 3).error == """
+                /dev/video0 may not be opened
+                  Add the kiosk's user to the group video, and start its session anew.
+
+                """)
+    }
+
+    @Test("a camera with which another program takes images is in use") func busy() async throws {
+        let step = try await step("camera-busy", 3)
+        #expect(step.output.contains("\nin use: /dev/video0\navailable: true, granted\n"), "\(step.output)")
+        #expect(step.error.hasPrefix("another program uses the camera /dev/video0\n"), "\(step.error)")
+    }
+
+    @Test("a camera that is unplugged while it takes images says so, and works again when it is back")
+    func unplugged() async throws {
+        #expect(try await step("camera-unplugged", 3).error.hasPrefix("the camera was unplugged\n"))
+        _ = try await step("camera-again")
+        _ = try await step("no-cameras")
+        #expect(try await step("no-camera-capture", 3).error.hasPrefix("no camera is attached\n"))
+    }
+}

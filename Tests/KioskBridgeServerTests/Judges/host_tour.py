@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""A customer at kiosk-host in Debian's Chromium: a passport, a payment with a loyalty pass, a receipt.
+
+    host_tour.py ADDRESS [CUSTOMERS]
+
+Prints what the page showed, and exits with 1 if a view never came or the page wrote to its console.
+"""
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
+from page_browser import Browser  # noqa: E402
+
+SCHEMA = HERE.parents[2] / "Sources/KioskBridge/Documentation.docc/Resources/bridge.schema.json"
+
+
+def faults(frames):
+    """What of the messages between page and host is not as the schema has it."""
+    import jsonschema
+
+    definitions = json.loads(SCHEMA.read_text())["$defs"]
+    sides = {sent: jsonschema.Draft202012Validator(
+        {"$ref": f"#/$defs/{'fromPage' if sent else 'fromHost'}", "$defs": definitions}) for sent in [True, False]}
+    for sent, text in frames:
+        message = json.loads(text)
+        for error in sides[sent].iter_errors(message):
+            best = jsonschema.exceptions.best_match([error])
+            yield f"{message['payload'].get('action')}: {best.message[:300]}"
+
+
+async def passport(page):
+    await page.click("journey.passport")
+    await page.view("key")
+    await page.click("#method-can")
+    await page.until("document.getElementById('field-can')")
+    await page.click("#field-can")
+    await page.type("123456")
+    await page.click("key.submit")
+    await page.view("hold")
+    await page.view("result")
+    await page.until("document.querySelector('.portrait')?.complete && document.querySelector('.portrait').naturalWidth")
+    text = await page.eval("document.querySelector('main').innerText")
+    await page.click("action.finish")
+    await page.view("complete")
+    await fresh(page)
+    return text
+
+
+async def payment(page):
+    await page.click("journey.payment")
+    await page.view("order")
+    await page.click("order.pay")
+    await page.view("tap")
+    await page.view("paid")
+    await page.click("receipt.print")
+    await page.until("!document.querySelector('[data-action=\"receipt.print\"]')")
+    text = await page.eval("document.querySelector('main').innerText")
+    await page.click("action.finish")
+    await page.view("complete")
+    await fresh(page)
+    return text
+
+
+async def fresh(page):
+    await page.eval("document.body.dataset.old = ''")
+    await page.click("action.restart")
+    await page.until("document.body && !('old' in document.body.dataset)")
+    await page.view("launcher")
+
+
+async def heap(page):
+    await page.call("HeapProfiler.collectGarbage")
+    return (await page.call("Runtime.getHeapUsage"))["usedSize"]
+
+
+async def main(address, customers):
+    browser = await Browser().start()
+    try:
+        page = await browser.page("about:blank")
+        page.frames = []
+        await page.call("Page.navigate", url=address)
+        await page.view("launcher")
+        print(await passport(page))
+        print(await payment(page))
+        frames, page.frames = page.frames, None
+        wrong = sorted(set(faults(frames)))
+        print(f"{len(frames)} messages, {len(wrong)} of them against the schema")
+        for line in wrong:
+            print(f"schema: {line}")
+        start, before = time.monotonic(), await heap(page)
+        for _ in range(customers):
+            await payment(page)
+        if customers:
+            grown = await heap(page) - before
+            print(f"{customers} customers: {time.monotonic() - start:.0f} s, heap {before} + {grown} bytes")
+        # A second page is refused while the first is there; a page of another origin always.
+        status = await page.eval(
+            f"fetch('{address}bridge', {{headers: {{'X-Kiosk-Bridge': '1'}}}}).then((answer) => answer.status)")
+        print(f"bridge over HTTP: {status}")
+        await page.close()
+        for line in page.console:
+            print(f"console: {line}")
+        return 1 if wrong or [line for line in page.console if "426" not in line] else 0
+    finally:
+        await browser.stop()
+
+
+sys.exit(asyncio.run(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)))

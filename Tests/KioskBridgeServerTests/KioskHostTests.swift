@@ -1,0 +1,89 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `kiosk-host` from outside: the tool, and its page in Debian's Chromium.
+@Suite(.timeLimit(.minutes(5))) struct KioskHostTests {
+    /// A kiosk-host that is running, with a folder for what it keeps.
+    private final class Running: Sendable {
+        let address: String
+        private let program: Program
+        private let folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-host-\(UUID().uuidString)")
+
+        init() async throws {
+            program = try Program(
+                [Program.built("kiosk-host"), "--virtual", "--port", "0"],
+                environment: [
+                    "XDG_STATE_HOME": folder.path, "XDG_DATA_HOME": folder.path, "STATE_DIRECTORY": "",
+                    "PCSCLITE_CSOCK_NAME": "/nonexistent",
+                ])
+            try await program.wait(for: "address") { $0.output.contains("\n") }
+            address = try #require(program.output.split(separator: "\n").first.map(String.init), "\(program.error)")
+        }
+
+        /// Ends it as a service manager does.
+        func end() async throws {
+            program.signal(SIGTERM)
+            try await program.wait(for: "end") { !$0.isRunning }
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+    }
+
+    @Test(
+        "C13 In Chromium a virtual passport is read, an order is paid with a phone's pass and card, and a receipt is printed",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
+    func tour() async throws {
+        let host = try await Running()
+        let judge = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Judges/host_tour.py").path
+        let outcome = try await Program.run(
+            ["/usr/bin/python3", judge, host.address], environment: ["PYTHONDONTWRITEBYTECODE": "1"],
+            timeout: .seconds(200))
+        #expect(outcome.status == 0, "\(outcome)")
+        for text in [
+            "ANNA MARIA ERIKSSON", "The document has expired.", "€11.11", "****0001", "€1.23", "bridge over HTTP: 426",
+        ] {
+            #expect(outcome.output.contains(text), "\(text) is missing: \(outcome)")
+        }
+        #expect(!outcome.output.contains("MEMBER-0001"))
+        try await host.end()
+    }
+
+    @Test("The page is served to its own name alone, and the tool ends with a signal")
+    func served() async throws {
+        let host = try await Running()
+        let page = try await Program.run(["curl", "-sf", "-m", "60", host.address])
+        #expect(page.output.contains(#"<meta name="kiosk-token" content=""#) && page.status == 0)
+        let other = try await Program.run([
+            "curl", "-s", "-m", "60", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: evil.example", host.address,
+        ])
+        #expect(other.output == "421")
+        for file in ["kiosk-bridge.js", "kiosk-bridge.d.ts", "app.js"] {
+            #expect(try await Program.run(["curl", "-sf", "-m", "60", host.address + file]).status == 0)
+        }
+        try await host.end()
+        #expect(try await Program.run(["curl", "-s", "-m", "60", host.address]).status == 7)
+    }
+
+    @Test(
+        "Wrong usage is told with what is right",
+        arguments: [
+            (["--port", "65536"], "--port takes 0 to 65535"), (["--amount", "0"], "is no amount"),
+            (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
+            (["--virtual", "--document", "none"], "no card “none”"), (["--page", "/nonexistent"], "/nonexistent"),
+        ])
+    func usage(_ arguments: [String], _ message: String) async throws {
+        let outcome = try await Program.run([Program.built("kiosk-host")] + arguments)
+        #expect(outcome.status == 2 || outcome.status == 64, "\(outcome)")
+        #expect(outcome.error.contains(message), "\(outcome)")
+    }
+
+    @Test("A port that is in use is named")
+    func portInUse() async throws {
+        let host = try await Running()
+        let port = try #require(URL(string: host.address)?.port)
+        let outcome = try await Program.run([Program.built("kiosk-host"), "--virtual", "--port", "\(port)"])
+        #expect(outcome.status != 0 && outcome.error.contains("port \(port) is in use"), "\(outcome)")
+        try await host.end()
+    }
+}

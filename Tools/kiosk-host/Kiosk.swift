@@ -1,0 +1,106 @@
+import CardReaders
+import Foundation
+import KioskBridge
+import KioskKit
+import ProximityReader
+import SandboxClient
+import SmartCardSimulator
+import ToolReaders
+import ToolSupport
+import TravelDocument
+
+/// The kiosk behind the page: host, reader, orders and payment service.
+@MainActor final class Kiosk {
+    let host: BridgeHost
+    /// The lines to show to the person who started it.
+    private(set) var introduction: [String] = []
+    private let orders: DemoOrders
+    private var customer: VirtualCustomer?
+    private var sandbox: SandboxProcess?
+    private var following: Task<Void, Never>?
+
+    init(_ options: KioskHost) async throws {
+        let host = BridgeHost(hostVersion: KioskHost.version)
+        self.host = host
+        let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
+        orders = DemoOrders(amount: amount, currency: options.currency)
+        let reader = options.virtual ? VirtualReader(SoftwareACR122U()) : nil
+        let trust = try Self.trust(options)
+        host.register(
+            NFCReadCapability(reader: reader.map { .reader($0) } ?? .automatic, trust: { trust }))
+        let service = try await service(options, reader)
+        if let service { try await takePayments(service, isVirtual: reader != nil) }
+        if let reader {
+            let customer = VirtualCustomer(reader.device, document: options.document, card: options.card)
+            customer.follow(host, service?.reader)
+            self.customer = customer
+            introduction += [
+                "Reader: virtual, with the document “\(options.document)” and the card “\(options.card)”",
+                "The virtual passport opens with the card access number 123456",
+            ]
+        }
+        host.useDocumentCamera()
+        host.followSleep()
+        let messages = host.messages
+        following = Task { [orders] in
+            for await message in messages where message.payload.action == "journey.complete" {
+                await orders.takeNextCustomer()
+            }
+        }
+    }
+
+    private static func trust(_ options: KioskHost) throws -> TrustList {
+        var list = try TrustStore.user.read()
+        if options.virtual { try list.add(TestIssuingState.authorityCertificate, source: "virtual", at: .now) }
+        for path in options.trust {
+            for file in try TrustFile.all(in: path) { try file.add(to: &list) }
+        }
+        return list
+    }
+
+    /// Returns the reader and its payment service; nil without a payment service.
+    private func service(_ options: KioskHost, _ reader: VirtualReader?) async throws -> TapToPayService? {
+        var address = options.service.flatMap(URL.init(string:))
+        if address == nil, reader != nil {
+            let sandbox = try await SandboxProcess()
+            (self.sandbox, address) = (sandbox, sandbox.address)
+        }
+        guard let address else { return nil }
+        var configuration = try reader.map(Demonstration.configuration) ?? ProximityReaderSystem.Configuration()
+        configuration.passes = try Demonstration.merchant()
+        ProximityReaderSystem.bootstrap(try configuration.validated())
+        introduction.append("Payment service: \(address.absoluteString)")
+        return TapToPayService(psp: SandboxService(address: address))
+    }
+
+    private func takePayments(_ service: TapToPayService, isVirtual: Bool) async throws {
+        do { try await service.initialize() } catch {
+            guard isVirtual else {
+                Terminal.remark("no payments before the reader is ready: \(error.localizedDescription)")
+                return
+            }
+            throw ToolError(
+                status: 5, summary: "no payments: \(error.localizedDescription)",
+                hint: "Check the reader with reader-probe doctor, and the address of the payment service.")
+        }
+        host.register(
+            PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
+        host.register(PassCapability(service))
+        host.register(
+            ReceiptCapability { [orders] id in
+                guard let order = await orders.paidOrder(id) else {
+                    throw BridgeErrorPayload(.invalidRequest, "order: one that is paid is due")
+                }
+                Terminal.remark("receipt of order \(order.id): \(order.total) \(order.currencyCode)")
+            })
+    }
+
+    /// Members pay 10 % less.
+    private nonisolated static func price(_ order: KioskOrder, _ passes: VASReadResult?) -> KioskPrice {
+        guard let member = passes?.maskedNumber else { return KioskPrice(order.total) }
+        var exact = order.total * 90 / 100
+        var rounded = Decimal()
+        NSDecimalRound(&rounded, &exact, max(0, -order.total.exponent), .plain)
+        return KioskPrice(rounded, member: member)
+    }
+}

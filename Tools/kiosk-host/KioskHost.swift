@@ -1,0 +1,146 @@
+import ArgumentParser
+import CardReaders
+import EMVContactless
+import Foundation
+import KioskBridge
+import KioskBridgeServer
+import KioskKit
+import KioskPage
+import Logging
+import ProximityReader
+import SandboxClient
+import SmartCardSimulator
+import ToolReaders
+import ToolSupport
+import TravelDocument
+
+@main
+struct KioskHost: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "kiosk-host",
+        abstract: "Serves a kiosk's web page, and connects it with the kiosk's reader, camera and printer.",
+        discussion: """
+            The page talks with this program over a WebSocket on the loopback address, and nobody else can. It reads travel \
+            documents, takes payments and reads loyalty passes; amounts come from the order that this program knows.
+
+            EXAMPLES
+              kiosk-host --virtual            a software reader, a virtual passport and phone, and a payment sandbox
+              kiosk-host --virtual --browser  the same with Chromium in front of it
+              kiosk-host                      the reader that is attached; travel documents only
+              kiosk-host --service http://127.0.0.1:8790
+                                              the same with payments
+
+            EXIT STATUS
+              0  ended by a signal, or because the browser was closed
+              2  the command line is invalid, or the port is in use
+              5  the reader or the payment service failed at the start
+            """,
+        version: version)
+
+    static let version = "0.1.0"
+
+    @Flag(help: "Use a software reader, on which virtual documents and phones are put, and a payment sandbox.")
+    var virtual = false
+
+    @Option(help: .init("The virtual document.", valueName: "name"))
+    var document = "passport"
+
+    @Option(help: .init("The virtual card or phone.", valueName: "name"))
+    var card = "phone-apple"
+
+    @Option(help: .init("The port; 0 for any that is free.", valueName: "number"))
+    var port = 8780
+
+    @Flag(help: "Start Chromium in kiosk mode with the page, and end with it.")
+    var browser = false
+
+    @Option(
+        name: .customLong("browser-argument"), parsing: .unconditionalSingleValue,
+        help: .init("Start Chromium with this argument, too. Repeatable.", valueName: "argument"))
+    var browserArguments: [String] = []
+
+    @Option(help: .init("Serve the files of this folder in place of the example page.", valueName: "folder"))
+    var page: String?
+
+    @Option(help: .init("The payment service, with the protocol of psp-sandbox.", valueName: "address"))
+    var service: String?
+
+    @Option(help: .init("The price of the order, in the currency's major unit.", valueName: "amount"))
+    var amount = "12.34"
+
+    @Option(help: "The currency, of ISO 4217.")
+    var currency = "EUR"
+
+    @Option(
+        help: .init(
+            "Also trust the authorities for travel documents in this file or folder. Repeatable.",
+            valueName: "file|folder"))
+    var trust: [String] = []
+
+    @Flag(name: .shortAndLong, help: "Write what pages ask to standard error, without their data.")
+    var verbose = false
+
+    static func main() async {
+        ProgramExit.takeSignals(giveBack: Machine.giveBack)
+        await ProgramExit.whenDone {
+            do {
+                var command = try parseAsRoot()
+                if var command = command as? any AsyncParsableCommand {
+                    try await command.run()
+                } else {
+                    try command.run()
+                }
+                return 0
+            } catch {
+                return Terminal.report(error, of: self)
+            }
+        }
+    }
+
+    func validate() throws {
+        guard (0...65_535).contains(port) else { throw ValidationError("--port takes 0 to 65535") }
+        guard let known = Currency[currency] else { throw ValidationError("“\(currency)” is no currency: EUR is one.") }
+        guard let price = Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")), price > 0,
+            price < 1_000_000, (-price.exponent) <= known.exponent ?? 0
+        else { throw ValidationError("“\(amount)” is no amount: 12.34 is one.") }
+        guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
+            throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
+        }
+        for name in virtual ? [document, card] : [] where Demonstration.card(name) == nil {
+            throw ValidationError("no card “\(name)”: virtual-reader --list-cards shows them")
+        }
+    }
+
+    @MainActor func run() async throws {
+        LoggingSystem.bootstrap { [verbose] label in
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = verbose ? .debug : .warning
+            return handler
+        }
+        let kiosk = try await Kiosk(self)
+        let server = BridgeServer(kiosk.host, try configuration())
+        do { try await server.start() } catch let error as BridgeServer.StartError {
+            throw ToolError.usage("no server", error.description)
+        }
+        let address = await server.address
+        Terminal.print(address.absoluteString)
+        for line in kiosk.introduction { Terminal.print("  \(line)") }
+        let (ending, end) = AsyncStream<Void>.makeStream()
+        let window = browser ? try Browser(address, browserArguments) { end.finish() } : nil
+        for await _ in ending {}
+        window?.close()
+        await server.stop()
+    }
+
+    private func configuration() throws -> BridgeServer.Configuration {
+        BridgeServer.Configuration(port: port, files: try files(), admitsOwnPages: true)
+    }
+
+    private func files() throws -> [String: BridgeServer.File] {
+        guard let page else { return KioskPage.files.mapValues { .init(contentType: $0.contentType, bytes: $0.bytes) } }
+        do { return try BridgeServer.File.all(in: URL(filePath: page)) } catch let error as BridgeServer.File.Unservable
+        {
+            throw ToolError.usage(error.description, "Name a folder with the page's files.")
+        }
+    }
+}
