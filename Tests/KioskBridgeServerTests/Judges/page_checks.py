@@ -1,13 +1,14 @@
 """Groups of checks of the page: each takes a Bench."""
 import asyncio
-import json
+import difflib
 import re
 import time
 from pathlib import Path
 
-from page_journeys import bridge, keyboard, payments, documents, service
+from page_bridge import bridge
+from page_journeys import documents, keyboard, payments, service
 from page_mock import MODULE, PAGE
-from page_tour import FIELDS, fill, finish, fresh, tap, to_key, tour
+from page_tour import Later, fill, tap, to_key, tour
 
 TREES = Path(__file__).resolve().parent / "page_trees"
 SIZES = {"portrait": (1080, 1920), "landscape": (1920, 1080)}
@@ -110,7 +111,6 @@ async def views(bench):
         golden = TREES / f"{name}.txt"
         expected = golden.read_text() if golden.exists() else "no golden file\n"
         if tree != expected:
-            import difflib
             difference = difflib.unified_diff(expected.splitlines(), tree.splitlines(), "golden", "seen", lineterm="", n=1)
             bench.expect(False, f"{name}:\n" + "\n".join(difference))
 
@@ -190,7 +190,7 @@ async def texts(bench):
     bench.expect(await page.eval("document.activeElement.dataset.action") == "language.de", "the focus moved")
     host.event("host.locale", locale="es")
     await fill(page, birth="12 08 1974", expiry="15 04 2012")
-    later = host.on["nfc.read"] = __import__("page_tour").Later()
+    later = host.on["nfc.read"] = Later()
     await page.click("key.submit")
     await later.asked.wait()
     bench.expect(await page.eval("document.querySelector('h1').textContent") == table["hold.present.title"][1], "not German")
