@@ -82,7 +82,7 @@ struct CameraDeviceTests {
         let result = CameraDetector.check()
         #expect(result.hardwareAvailable && result.permissionState == .granted && result.inUse == [])
         #expect(result.cameras.first?.name == "Camera")
-        let (image, quality) = try await CameraCapture().documentImage(within: .seconds(60))
+        let (image, quality) = try await CameraCapture().documentImage(within: .seconds(600))
         #expect((image.width, image.height) == (64, 48) && quality.glare == 0)
         // Luma of the bars from the range 16...235: white 180, black 16.
         let gray = try CameraJPEG.gray(image)
@@ -98,11 +98,15 @@ struct CameraDeviceTests {
             answer: { request, _ in trouble.withLock { $0.request == request ? $0.code : nil } })
         let mock = try MockCamera(driver)
         trouble.withLock { $0 = (CV4L2_REQBUFS, EBUSY) }
-        await #expect(throws: CameraError.inUse(path: "/dev/video0")) { try await CameraCapture().documentImage() }
+        await #expect(throws: CameraError.inUse(path: "/dev/video0")) {
+            try await CameraCapture().documentImage(within: .seconds(600))
+        }
         trouble.withLock { $0 = (CV4L2_DQBUF, ENODEV) }
-        await #expect(throws: CameraError.disconnected) { try await CameraCapture().documentImage() }
+        await #expect(throws: CameraError.disconnected) {
+            try await CameraCapture().documentImage(within: .seconds(600))
+        }
         trouble.withLock { $0 = (CV4L2_QUERYCAP, ENOTTY) }
-        await #expect(throws: CameraError.noCamera) { try await CameraCapture().documentImage() }
+        await #expect(throws: CameraError.noCamera) { try await CameraCapture().documentImage(within: .seconds(600)) }
         withExtendedLifetime(mock) {}
     }
 }
