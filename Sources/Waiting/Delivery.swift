@@ -35,15 +35,7 @@ public final class Delivery<Value: Sendable>: Sendable {
         defer { phase.withLock { _ in } }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let result: Result<Value, any Error>? = phase.withLock { phase in
-                    if case .delivered(let result) = phase {
-                        phase = .over
-                        return result
-                    }
-                    phase = .awaited(continuation)
-                    return nil
-                }
-                if let result { continuation.resume(with: result) } else { start() }
+                if let result = take(continuation) { continuation.resume(with: result) } else { start() }
             }
         } onCancel: {
             deliver(.failure(CancellationError()))
@@ -68,6 +60,36 @@ public final class Delivery<Value: Sendable>: Sendable {
         let deadline = Deadlines.ofThisProcess.set(limit) { self.deliver(.failure(error)) }
         defer { Deadlines.ofThisProcess.lift(deadline) }
         return try await receive(start, onCancel: onCancel)
+    }
+
+    /// Waits for the result of work that has begun, even if the task is canceled.  Call it once.
+    ///
+    /// An actor that calls it may be left before the wait begins.  A result that comes meanwhile is kept.
+    ///
+    /// - Parameter onCancel: called when the task is canceled; may deliver a result, or ask whoever does to hurry.
+    /// - Throws: the error that was delivered.
+    nonisolated(nonsending) package func receiveToTheEnd(onCancel: @Sendable () -> Void = {}) async throws -> Value {
+        // As above.
+        defer { phase.withLock { _ in } }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                if let result = take(continuation) { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            onCancel()
+        }
+    }
+
+    /// Returns the result if it is there, else keeps `continuation` for it.
+    @usableFromInline func take(_ continuation: CheckedContinuation<Value, any Error>) -> Result<Value, any Error>? {
+        phase.withLock { phase in
+            if case .delivered(let result) = phase {
+                phase = .over
+                return result
+            }
+            phase = .awaited(continuation)
+            return nil
+        }
     }
 
     /// True while a task waits.

@@ -229,6 +229,44 @@ import Testing
     }
 
     @Test(
+        "A18: nothing comes between a payment and its cancellation, though it ends before its reader says so",
+        arguments: [false, true])
+    func cancelledLate(_ failsToCancel: Bool) async throws {
+        let readers = LateReaders(failsToCancel: failsToCancel)
+        let processor = ScriptedProcessor([])
+        let service = ContactlessReaderService(processor: processor, backend: readers, journal: .memory)
+        let events = Seen(service.readerEvents)
+        try service.start(Shop(), discoveryMethod: .simulated)
+        for try await list in service.discoveredReaders {
+            if let reader = list.first { try await service.connect(reader, options: nil) }
+        }
+        let payment = Task { await failure { _ = try await service.capturePayment(AdapterBench.payment) } }
+        try await wait(for: "wait for a card") { events.all.contains { $0.text == "waiting 4" } }
+        let cancellation = Task { await failure { try await service.cancelPaymentIntent() } }
+        #expect(
+            await payment.value
+                == "paymentMethodCollection(underlyingError: commandCancelled(from: CancellationSource.app))")
+        // Of whoever comes between, nobody waits for a card.
+        readers.simulated.present(.unreadable)
+        #expect(
+            await failure { _ = try await service.retryActivePaymentIntent() }
+                == "paymentMethodCollection(underlyingError: readerBusy)")
+        #expect(
+            await failure { try await service.cancelPaymentIntent() }
+                == "paymentCancellation(underlyingError: readerBusy)")
+        readers.letGo()
+        #expect(
+            await cancellation.value
+                == (failsToCancel ? "paymentCancellation(underlyingError: readerCommunicationError)" : nil))
+        #expect(await processor.calls.map(\.kind) == (failsToCancel ? ["create"] : ["create", "cancel"]))
+        // The place is free again.
+        readers.simulated.present(.unreadable)
+        #expect(
+            await failure { _ = try await service.capturePayment(AdapterBench.payment) }
+                == "paymentMethodCollection(underlyingError: readerCommunicationError)")
+    }
+
+    @Test(
         "an update that is interrupted ends, whatever the driver does; no payment begins meanwhile, and the next works",
         arguments: [
             ("unplugged", "readerSoftwareUpdateFailedInterrupted"),
@@ -352,10 +390,14 @@ import Testing
     }
 }
 
-/// Readers that take as long to be given back as the test wants.
+/// Readers that take as long as the test wants to be given back, to be updated, and to tell that a read was cancelled.
 private final class LateReaders: ReaderBackend {
     let simulated = SimulatedReaders([SimulatedReader(serial: "A")])
+    /// Whether a read that was cancelled is told of as one that was not.
+    let failsToCancel: Bool
     private let state = Mutex((log: [String](), isHeld: true, refusals: 0))
+
+    init(failsToCancel: Bool = false) { self.failsToCancel = failsToCancel }
 
     var log: [String] { state.withLock { $0.log } }
     func note(_ line: String) { state.withLock { $0.log.append(line) } }
@@ -389,7 +431,12 @@ private final class LateReaders: ReaderBackend {
         func collect(
             _ request: CollectionRequest, tell: @escaping @Sendable (CardReaderEvent) -> Void
         ) async throws -> CollectedCard { try await link.collect(request, tell: tell) }
-        func cancelCollection() async throws -> Bool { try await link.cancelCollection() }
+        func cancelCollection() async throws -> Bool {
+            let wasCancelled = try await link.cancelCollection()
+            while readers.isHeld { await Task.yield() }
+            if readers.failsToCancel { throw UnderlyingError.readerCommunicationError }
+            return wasCancelled
+        }
         func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool {
             await link.waitForRemoval(cardIsThere)
         }

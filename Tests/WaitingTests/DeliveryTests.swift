@@ -51,6 +51,40 @@ import Waiting
         await #expect(throws: CancellationError.self) { _ = try await before.value }
     }
 
+    @Test("Received to the end: a canceled task waits for what is delivered, also if it was canceled before")
+    func waitsThoughCancelled() async throws {
+        let delivery = Delivery<Int>()
+        let (cancelled, cancel) = AsyncStream.makeStream(of: Bool.self)
+        let task = Task { try await delivery.receiveToTheEnd { cancel.yield(delivery.isAwaited) } }
+        while !delivery.isAwaited { await Task.yield() }
+        task.cancel()
+        #expect(await cancelled.first { _ in true } == true)
+        #expect(delivery.deliver(.success(1)))
+        #expect(try await task.value == 1)
+
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            let delivery = Delivery<Int>()
+            return try await delivery.receiveToTheEnd { delivery.deliver(.success(2)) }
+        }
+        #expect(try await late.value == 2)
+    }
+
+    @Test("Received to the end by an actor: what came while the actor was elsewhere, though it is canceled then")
+    func waitsInAnActor() async throws {
+        let waiter = Waiter()
+        for number in 0..<100 { #expect(try await Task { try await waiter.takes(number) }.value == number) }
+    }
+
+    private actor Waiter {
+        func takes(_ number: Int) async throws -> Int {
+            let delivery = Delivery<Int>()
+            _ = await Task.detached { delivery.deliver(.success(number)) }.value
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await delivery.receiveToTheEnd { delivery.deliver(.failure(CancellationError())) }
+        }
+    }
+
     @Test("A wait ends with its time, and what comes later is nobody's")
     func late() async throws {
         let delivery = Delivery<Int>()

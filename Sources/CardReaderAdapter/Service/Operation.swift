@@ -15,10 +15,9 @@ struct Operation {
     /// The party that canceled the operation; nil if nobody did.
     var cancelledBy: CancellationSource?
     var stop: @Sendable () -> Void = {}
-    var waiters: [CheckedContinuation<Void, Never>] = []
-    /// True if a cancellation takes the operation's place when it ends, so that nothing comes between the two.
-    var givesWay = false
-    var successor: CheckedContinuation<Void, Never>?
+    var waiters: [Delivery<Void>] = []
+    /// The cancellation that takes the operation's place when it ends, so that nothing comes between the two.
+    var successor: Delivery<Void>?
 
     init(_ kind: Kind, phase: Phase) { (self.kind, self.phase) = (kind, phase) }
 }
@@ -56,32 +55,32 @@ extension ContactlessReaderService {
     private func endOperation() {
         guard let ended = operation else { return }
         operation = ended.successor == nil ? nil : Operation(.cancellation, phase: .processing)
-        for waiter in ended.waiters { waiter.resume() }
-        ended.successor?.resume()
+        for waiter in ended.waiters { waiter.deliver(.success(())) }
+        ended.successor?.deliver(.success(()))
     }
 
     func end(of id: UUID) async {
         guard operation?.id == id else { return }
-        await withCheckedContinuation { operation?.waiters.append($0) }
+        let ended = Delivery<Void>()
+        operation?.waiters.append(ended)
+        // No error is delivered.
+        try? await ended.receiveToTheEnd()
     }
 
-    /// Cancels the operation `id`, if it is still the present one, and begins a cancellation in its place.
+    /// Cancels the operation `id`, the present one, and begins a cancellation in its place.
     ///
     /// - Throws: the error of a reader that cannot cancel; `readerBusy`.
     func takeOver(from id: UUID) async throws {
-        guard operation?.givesWay == false else { throw UnderlyingError.readerBusy }
-        operation?.givesWay = true
+        guard operation?.successor == nil else { throw UnderlyingError.readerBusy }
+        // The place is reserved before the reader is asked: the operation may end before the reader's answer is here.
+        let turn = Delivery<Void>()
+        operation?.successor = turn
         do { try await cancelOperation(id) } catch {
-            if operation?.id == id { operation?.givesWay = false }
+            // The place is given up, or back if the operation has ended.
+            if operation?.id == id { operation?.successor = nil } else { endOperation() }
             throw error
         }
-        if operation?.id == id {
-            await withCheckedContinuation { operation?.successor = $0 }
-        } else if operation == nil {
-            operation = Operation(.cancellation, phase: .processing)
-        } else {
-            throw UnderlyingError.readerBusy
-        }
+        try await turn.receiveToTheEnd()
     }
 
     /// Cancels the operation as far as possible.  A request to the payment service is not canceled.

@@ -97,9 +97,9 @@ public actor PaymentForwarder {
     public private(set) var lastReport = Report()
 
     private var running: Task<Void, any Error>?
-    private var callers: [UUID: CheckedContinuation<Report, any Error>] = [:]
+    private var callers: [UUID: Delivery<Report>] = [:]
     /// The callers that wait for the end of a canceled run, so that another may begin.
-    private var next: [UUID: CheckedContinuation<Report, any Error>] = [:]
+    private var next: [UUID: Delivery<Report>] = [:]
     /// Returns when the payment service may be called again.
     private var interval: @Sendable () async throws -> Void = {}
     /// The size of the next batch, reduced while the forwarder isolates a payment that the payment service refuses.
@@ -183,16 +183,11 @@ public actor PaymentForwarder {
     @discardableResult public func forward() async throws -> Report {
         try Task.checkCancellation()
         let caller = UUID()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // A run that its last caller canceled ends before another begins.
-                if running?.isCancelled == true { next[caller] = continuation } else { callers[caller] = continuation }
-                if running == nil { start() }
-                if Task.isCancelled { leave(caller) }
-            }
-        } onCancel: {
-            Task { await self.leave(caller) }
-        }
+        let report = Delivery<Report>()
+        // A run that its last caller canceled ends before another begins.
+        if running?.isCancelled == true { next[caller] = report } else { callers[caller] = report }
+        if running == nil { start() }
+        return try await report.receiveToTheEnd { Task { await self.leave(caller) } }
     }
 
     private func start() {
@@ -213,17 +208,20 @@ public actor PaymentForwarder {
         let waiting = callers.values
         (callers, next) = (next, [:])
         if !callers.isEmpty { start() }
-        for caller in waiting { caller.resume(with: result) }
+        for caller in waiting { caller.deliver(result) }
     }
 
     /// The last one waits for the end.
     private func leave(_ caller: UUID) {
-        if let waiting = next.removeValue(forKey: caller) { return waiting.resume(throwing: CancellationError()) }
+        if let waiting = next.removeValue(forKey: caller) {
+            waiting.deliver(.failure(CancellationError()))
+            return
+        }
         guard callers[caller] != nil else { return }
         if callers.count == 1 {
             running?.cancel()
         } else {
-            callers.removeValue(forKey: caller)?.resume(throwing: CancellationError())
+            callers.removeValue(forKey: caller)?.deliver(.failure(CancellationError()))
         }
     }
 

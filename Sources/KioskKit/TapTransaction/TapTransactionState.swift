@@ -1,6 +1,7 @@
 public import Foundation
 public import ProximityReader
 import Synchronization
+import Waiting
 
 /// The state of a payment by tap.
 ///
@@ -107,23 +108,20 @@ final class TapAnswer: Sendable {
         case cancelled
     }
 
-    private struct State {
-        var value: Value?
-        var isReserved = false
-        var waiter: CheckedContinuation<Value, Never>?
-    }
+    private enum State { case open, reserved, given }
 
-    private let state = Mutex(State())
+    private let state = Mutex(State.open)
+    private let delivery = Delivery<Value>()
 
-    var isAwaited: Bool { state.withLock { $0.value == nil && !$0.isReserved } }
+    var isAwaited: Bool { state.withLock { $0 == .open } }
 
     /// Reserves the answer.
     ///
     /// - Returns: true if it is the first: from now on only ``give(_:isReserved:)`` with `isReserved` counts.
     func reserve() -> Bool {
         state.withLock { state in
-            guard state.value == nil, !state.isReserved else { return false }
-            state.isReserved = true
+            guard state == .open else { return false }
+            state = .reserved
             return true
         }
     }
@@ -132,15 +130,12 @@ final class TapAnswer: Sendable {
     ///
     /// - Returns: true if it is the first.
     @discardableResult func give(_ value: Value, isReserved: Bool = false) -> Bool {
-        let (isFirst, waiter) = state.withLock { state in
-            guard state.value == nil, state.isReserved == isReserved else {
-                return (false, nil as CheckedContinuation<Value, Never>?)
-            }
-            state.value = value
-            defer { state.waiter = nil }
-            return (true, state.waiter)
+        let isFirst = state.withLock { state in
+            guard state == (isReserved ? .reserved : .open) else { return false }
+            state = .given
+            return true
         }
-        waiter?.resume(returning: value)
+        if isFirst { delivery.deliver(.success(value)) }
         return isFirst
     }
 
@@ -151,16 +146,7 @@ final class TapAnswer: Sendable {
             give(.outcome(.failed(.timedOut)))
         }
         defer { clock.cancel() }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
-                let value = state.withLock { state in
-                    if state.value == nil { state.waiter = waiter }
-                    return state.value
-                }
-                if let value { waiter.resume(returning: value) }
-            }
-        } onCancel: {
-            give(.cancelled)
-        }
+        // No error is delivered.
+        return (try? await delivery.receiveToTheEnd { give(.cancelled) }) ?? .cancelled
     }
 }

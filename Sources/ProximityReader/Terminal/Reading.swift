@@ -4,30 +4,14 @@ import EMVContactless
 import Foundation
 import Logging
 import SmartCard
-import Synchronization
 import Waiting
 
 /// A read that is under way, or whose card has not been removed.
 struct RunningRead {
     var life: ReadLife
     let session: TerminalSession
-    let answer: Answer
+    let answer: Delivery<TapResult>
     var task: Task<Void, Never>?
-
-    /// The result of a read, delivered once to its caller.
-    final class Answer: Sendable {
-        private let caller: Mutex<CheckedContinuation<TapResult, any Error>?>
-
-        init(_ caller: CheckedContinuation<TapResult, any Error>) { self.caller = Mutex(caller) }
-
-        func give(_ result: Result<TapResult, any Error>) {
-            let caller = caller.withLock { caller in
-                defer { caller = nil }
-                return caller
-            }
-            caller?.resume(with: result)
-        }
-    }
 }
 
 /// The terminal's reads: carries out the actions of ``ReadLife``, and reports the events.
@@ -40,25 +24,22 @@ extension PaymentTerminal {
         try check(request.session)
         let transaction = try request.card.map(nextTransaction)
         let id = request.id
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { caller in
-                let before = lastRead
-                reads[id] = RunningRead(
-                    life: ReadLife(returnsAtOnce: request.options.returnReadResultImmediately),
-                    session: request.session, answer: RunningRead.Answer(caller))
-                reading = id
-                let task = Task {
-                    await perform(transaction, request, after: before)
-                    // A read that was refused or canceled has not waited; the next one does.
-                    await before?.value
-                    reads[id] = nil
-                }
-                reads[id]?.task = task
-                lastRead = task
-            }
-        } onCancel: {
-            Task { await self.happen(.interrupted(.readCancelled), in: id) }
+        let answer = Delivery<TapResult>()
+        let before = lastRead
+        reads[id] = RunningRead(
+            life: ReadLife(returnsAtOnce: request.options.returnReadResultImmediately),
+            session: request.session, answer: answer)
+        reading = id
+        let task = Task {
+            await perform(transaction, request, after: before)
+            // A read that was refused or canceled has not waited; the next one does.
+            await before?.value
+            reads[id] = nil
         }
+        reads[id]?.task = task
+        lastRead = task
+        // A canceled read ends as its life says: a card that was found is read.
+        return try await answer.receiveToTheEnd { Task { await self.happen(.interrupted(.readCancelled), in: id) } }
     }
 
     func nextTransaction(_ request: CardRequest) throws -> Transaction {
@@ -106,8 +87,8 @@ extension PaymentTerminal {
             case .checkSession:
                 do { if let session = reads[id]?.session { try check(session) } } catch { refusal = error }
             case .refuse(let error): refusal = error
-            case .answer(let result): reads[id]?.answer.give(.success(result))
-            case .fail(let error): reads[id]?.answer.give(.failure(error))
+            case .answer(let result): reads[id]?.answer.deliver(.success(result))
+            case .fail(let error): reads[id]?.answer.deliver(.failure(error))
             }
         }
         return refusal
