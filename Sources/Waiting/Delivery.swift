@@ -64,6 +64,8 @@ public final class Delivery<Value: Sendable>: Sendable {
 
     /// Waits for the result of work that has begun, even if the task is canceled.  Call it once.
     ///
+    /// An actor that calls it may be left before the wait begins.  A result that comes meanwhile is kept.
+    ///
     /// - Parameter onCancel: called when the task is canceled; may deliver a result, or ask whoever does to hurry.
     /// - Throws: the error that was delivered.
     nonisolated(nonsending) package func receiveToTheEnd(onCancel: @Sendable () -> Void = {}) async throws -> Value {
