@@ -181,7 +181,7 @@ let package = Package(
                 "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,
             ],
-            path: "Tools/kiosk-host", exclude: ["kiosk-host.1"]),
+            path: "Tools/kiosk-host", exclude: ["chromium-policies.json", "kiosk-host.1"]),
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [

@@ -49,6 +49,29 @@ import Testing
         try await host.end()
     }
 
+    @Test(
+        "C13 With the managed policies Chromium opens the kiosk's page and nothing else",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
+    func policies() async throws {
+        let host = try await Running()
+        let folder = URL(filePath: #filePath).deletingLastPathComponent()
+        let policies = folder.appending(path: "../../Tools/kiosk-host/chromium-policies.json").path
+        let outcome = try await Program.run(
+            ["unshare"] + PrivatePCSCD.options + [
+                "/usr/bin/python3", folder.appending(path: "Judges/host_policies.py").path,
+                host.address, policies,
+            ], environment: ["PYTHONDONTWRITEBYTECODE": "1"], timeout: .seconds(200))
+        #expect(
+            outcome.output == """
+                kiosk: open
+                other: net::ERR_BLOCKED_BY_ADMINISTRATOR
+                file: net::ERR_BLOCKED_BY_ADMINISTRATOR
+
+                """, "\(outcome)")
+        try await host.end()
+    }
+
     @Test("The page is served to its own name alone, and the tool ends with a signal")
     func served() async throws {
         let host = try await Running()

@@ -1,3 +1,4 @@
+import CV4L2
 import Foundation
 import TestSupport
 import Testing
@@ -287,6 +288,28 @@ import Testing
         let orphan = try #require(Page(BridgeHost(hostVersion: "1")))
         await orphan.send("{}")
         try await orphan.wait("end") { orphan.closed == 1001 }
+    }
+
+    @Test("The camera's slot gives a picture with its quality, and says why there is none")
+    func camera() async throws {
+        let picture = [UInt8](repeating: 0x80, count: 64 * 48 * 2)
+        for (driver, code) in [
+            (CameraDriver { _ in .init(bytes: picture) }, nil), (CameraDriver(openError: EACCES), "PERMISSION_DENIED"),
+            (CameraDriver(answer: { request, _ in request == CV4L2_REQBUFS ? EBUSY : nil }), "BUSY"),
+            (nil, "UNSUPPORTED"),
+        ] as [(CameraDriver?, String?)] {
+            let host = BridgeHost(hostVersion: "1")
+            host.useDocumentCamera(CameraCapture(driver.map { CameraMachine($0) } ?? CameraMachine([:])))
+            let page = try #require(Page(host))
+            try await page.wait("look") { host.documentCapture.isEnabled == (driver != nil) }
+            let answer = try await page.request("camera.document.capture")
+            #expect(answer.code == code, "\(answer)")
+            guard code == nil else { continue }
+            let jpeg = (answer.data["imageData"] as? String).flatMap { Data(base64Encoded: $0) }
+            #expect(jpeg?.prefix(2) == Data([0xFF, 0xD8]) && answer.data["width"] as? Int == 64)
+            #expect(
+                Set((answer.data["quality"] as? [String: Double] ?? [:]).keys) == ["sharpness", "glare", "coverage"])
+        }
     }
 
     @Test("After a thousand customers the host has no more memory than after a hundred", .timeLimit(.minutes(5)))

@@ -22,7 +22,8 @@ public final class PrivatePCSCD: @unchecked Sendable {
     }()
 
     private static let driver = "/usr/lib/pcsc/drivers/serial/libifdvpcd.so"
-    private static var options: [String] { getuid() == 0 ? ["-m"] : ["-rm"] }
+    /// The options with which unshare makes a mount namespace.
+    public static var options: [String] { getuid() == 0 ? ["-m"] : ["-rm"] }
 
     /// The socket, outside the namespace.
     public var socket: String { "\(folder)/run/pcscd.comm" }

@@ -1,6 +1,4 @@
-import Dispatch
 import Foundation
-import Waiting
 
 extension BridgeHost {
     /// Takes the pictures of documents with a camera of this machine, and tells pages when one comes or goes.
@@ -28,19 +26,18 @@ extension BridgeHost {
             }
         }
         let changes = DeviceFolder.changes()
-        Task { [weak self] in
-            await self?.lookForCamera()
-            for await _ in changes {
-                // Permissions are set after a file has come.
-                try? await Task.sleep(for: .milliseconds(200))
-                guard self != nil else { return }
-                await self?.lookForCamera()
-            }
-        }
+        watches.append(
+            Task { [weak self] in
+                await self?.take(capture.look())
+                for await _ in changes {
+                    // Permissions are set after a file has come.
+                    try? await Task.sleep(for: .milliseconds(200))
+                    await self?.take(capture.look())
+                }
+            })
     }
 
-    private func lookForCamera() async {
-        let result = await DispatchQueue(label: "cameras").blocking { CameraDetector.check() }
+    private func take(_ result: CameraDetector.Result) {
         if documentCapture.isEnabled != result.hardwareAvailable {
             documentCapture.isEnabled = result.hardwareAvailable
         }

@@ -173,9 +173,14 @@ public struct CameraCapture: Sendable {
         return (image, quality)
     }
 
-    private func firstCamera() async throws -> Camera {
+    /// Looks for cameras.
+    func look() async -> CameraDetector.Result {
         let (system, limits) = (system, limits)
-        let result = await DispatchQueue(label: "cameras").blocking { CameraDetector.check(system, limits) }
+        return await DispatchQueue(label: "cameras").blocking { CameraDetector.check(system, limits) }
+    }
+
+    private func firstCamera() async throws -> Camera {
+        let result = await look()
         if let first = result.cameras.first(where: { !result.inUse.contains($0.path) }) {
             return Camera(path: first.path, limits: limits, system)
         }

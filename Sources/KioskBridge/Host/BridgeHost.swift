@@ -67,12 +67,16 @@ extension BridgeHostDelegate {
     private var connection: BridgeConnection?
     private var toldCapabilities: [String: CapabilityState] = [:]
     private let received = Multicast<BridgeMessage>(keeping: .newest(64))
+    /// The tasks that end with the host.
+    var watches: [Task<Void, Never>] = []
     private var departures: [@MainActor () async -> Void] = []
     private var preparations: [@MainActor () async -> Void] = []
 
     public convenience init(hostVersion: String) { self.init(configuration: Configuration(hostVersion: hostVersion)) }
 
     public init(configuration: Configuration) { self.configuration = configuration }
+
+    deinit { for watch in watches { watch.cancel() } }
 
     public var limits: BridgeLimits { configuration.limits }
 
@@ -304,16 +308,17 @@ extension BridgeHostDelegate {
         for leave in departures { await leave() }
     }
 
-    /// Follows the sleep of this machine, as logind announces it, until the task is canceled.
+    /// Follows the sleep of this machine, as logind announces it, until the host is released.
     ///
     /// - Parameter bus: the address of the bus (D-Bus specification, Server Addresses); nil for the system bus.  Without
-    ///   a bus the task ends at once.
-    @discardableResult public func followSleep(bus: String? = nil) -> Task<Void, Never> {
-        Task { [weak self] in
-            for await isAsleep in SleepWatch.states(on: bus) {
-                if isAsleep { await self?.enterBackground() } else { await self?.enterForeground() }
-            }
-        }
+    ///   a bus it does nothing.
+    public func followSleep(bus: String? = nil) {
+        watches.append(
+            Task { [weak self] in
+                for await isAsleep in SleepWatch.states(on: bus) {
+                    if isAsleep { await self?.enterBackground() } else { await self?.enterForeground() }
+                }
+            })
     }
 
     /// Prepares what ``onForeground(_:)`` named, then tells the page.
