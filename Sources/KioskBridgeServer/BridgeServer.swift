@@ -124,7 +124,7 @@ public actor BridgeServer {
 
     private func adopt(_ sockets: [CInt], _ bootstrap: ServerBootstrap) async throws(StartError) -> [any Channel] {
         var listeners: [any Channel] = []
-        for socket in sockets {
+        for socket in sockets where SystemdSockets.isStream(socket) {
             if let listener = try? await bootstrap.withBoundSocket(socket).get() { listeners.append(listener) }
         }
         // One port: it is part of the origin of pages.
@@ -181,7 +181,7 @@ public actor BridgeServer {
     private static func configure(
         _ channel: any Channel, _ doors: Doors, _ host: BridgeHost, _ limits: BridgeLimits, _ patience: Patience
     ) -> EventLoopFuture<Void> {
-        let socket = SocketHandler(channel, limits, patience)
+        let socket = SocketHandler(channel, doors, limits, patience)
         let upgrader = NIOWebSocketServerUpgrader(
             maxFrameSize: limits.message, automaticErrorHandling: false,
             shouldUpgrade: { channel, head in
@@ -189,17 +189,17 @@ public actor BridgeServer {
                     return channel.eventLoop.makeSucceededFuture(nil)
                 }
                 let decision = channel.eventLoop.makePromise(of: HTTPHeaders?.self)
-                doors.pageEnters()
+                doors.hostBegins()
                 Task { @MainActor in
                     guard let connection = host.connect(token: token, send: socket.put) else {
                         doors.refuse(.anotherPage, on: channel)
                         decision.succeed(nil)
-                        return doors.pageLeaves()
+                        return doors.hostEnds()
                     }
                     channel.eventLoop.execute {
                         // If the page has gone in between, its end is told at once.  Nothing is written to it before
                         // the answer to its request.
-                        socket.begin(with: connection) { doors.pageLeaves() }
+                        socket.begin(with: connection)
                         decision.succeed(HTTPHeaders([("Sec-WebSocket-Protocol", Admission.subprotocol)]))
                     }
                 }

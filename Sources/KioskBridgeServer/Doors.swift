@@ -19,11 +19,11 @@ final class Doors: Sendable {
 
     private struct Visits {
         var channels: [ObjectIdentifier: any Channel] = [:]
-        var pages = 0
+        var errands = 0
         var areOver = false
         var waiter: CheckedContinuation<Void, Never>?
 
-        var areNone: Bool { channels.isEmpty && pages == 0 }
+        var areNone: Bool { channels.isEmpty && errands == 0 }
     }
 
     init(_ admission: Admission, _ pages: PageRequests) {
@@ -101,10 +101,10 @@ final class Doors: Sendable {
         return isAdmitted
     }
 
-    /// A page is with the host, from before it is connected until its end is told.
-    func pageEnters() { visits.withLock { $0.pages += 1 } }
+    /// Counts what the host does for a page: it comes back to the event loop, which lives as long.
+    func hostBegins() { visits.withLock { $0.errands += 1 } }
 
-    func pageLeaves() { leave { $0.pages -= 1 } }
+    func hostEnds() { leave { $0.errands -= 1 } }
 
     private func leave(_ change: (inout Visits) -> Void) {
         let waiter = visits.withLock { visits -> CheckedContinuation<Void, Never>? in
@@ -132,8 +132,8 @@ final class Doors: Sendable {
         }
     }
 
-    /// The connections, and the pages of the host, at this time.
-    var counts: (connections: Int, pages: Int) { visits.withLock { ($0.channels.count, $0.pages) } }
+    /// The connections, and what the host does for pages, at this time.
+    var counts: (connections: Int, errands: Int) { visits.withLock { ($0.channels.count, $0.errands) } }
 }
 
 extension SocketAddress {

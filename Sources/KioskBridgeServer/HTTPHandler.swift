@@ -11,6 +11,8 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     private let doors: Doors
     private var head: HTTPRequestHead?
     private var hasBody = false
+    /// True after an answer that ends the connection: what follows is no request (RFC 9112, 9.6).
+    private var isOver = false
     private var deadline: Scheduled<Void>?
 
     private let patience: TimeAmount
@@ -30,6 +32,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
         switch unwrapInboundIn(data) {
         case .head(let head): (self.head, hasBody) = (head, false)
         case .body: hasBody = true
@@ -48,6 +51,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler, @unchec
                 fetchSite: head.headers["Sec-Fetch-Site"].first, isMarked: head.headers["X-Kiosk-Bridge"] == ["1"],
                 hasBody: hasBody), on: context.channel)
         let staysOpen = head.isKeepAlive && answer.status == 200
+        isOver = !staysOpen
         var fields = HTTPHeaders([
             ("Content-Type", answer.contentType), ("Content-Length", "\(answer.bytes.count)"),
             ("Connection", staysOpen ? "keep-alive" : "close"),

@@ -28,9 +28,10 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     /// The bytes of texts that wait for a slow page.
     private let unsent = Atomic(0)
     private let patience: BridgeServer.Patience
+    private let doors: Doors
 
-    init(_ channel: any Channel, _ limits: BridgeLimits, _ patience: BridgeServer.Patience) {
-        (self.channel, self.limits, self.patience) = (channel, limits, patience)
+    init(_ channel: any Channel, _ doors: Doors, _ limits: BridgeLimits, _ patience: BridgeServer.Patience) {
+        (self.channel, self.doors, self.limits, self.patience) = (channel, doors, limits, patience)
     }
 
     /// Carries out an order of the host.  It never waits: a page that takes nothing off loses its connection.
@@ -45,10 +46,8 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         channel.eventLoop.execute { [self] in carryOut(output) }
     }
 
-    /// Begins with the page, on the event loop.
-    ///
-    /// - Parameter ended: called when the host knows that the page has gone.
-    func begin(with connection: BridgeConnection, ended: @escaping @Sendable () -> Void) {
+    /// Begins with the page, on the event loop; its end is told the host, once, and counts as ``Doors/hostEnds()``.
+    func begin(with connection: BridgeConnection) {
         self.connection = connection
         heartbeat = channel.eventLoop.scheduleRepeatedTask(
             initialDelay: patience.heartbeat, delay: patience.heartbeat
@@ -57,7 +56,7 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             self.heartbeat?.cancel()
             Task { @MainActor in
                 connection.close()
-                ended()
+                self.doors.hostEnds()
             }
         }
     }
@@ -147,14 +146,15 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         guard !isHostBusy, let connection, !received.isEmpty else { return }
         let text = received.removeFirst()
         isHostBusy = true
-        let loop = channel.eventLoop
+        doors.hostBegins()
         Task { @MainActor in
             await connection.receive(text)
-            loop.execute { [self] in
+            channel.eventLoop.execute { [self] in
                 isHostBusy = false
                 handOver()
                 if !isHostBusy { channel.read() }
             }
+            doors.hostEnds()
         }
     }
 

@@ -13,5 +13,12 @@ enum SystemdSockets {
         return sockets
     }
 
+    /// True for a socket of a stream.  NIO ends the process at a descriptor that is not open.
+    static func isStream(_ socket: CInt) -> Bool {
+        var type: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == CInt(SOCK_STREAM.rawValue)
+    }
+
     private static func value(_ name: String) -> Int? { getenv(name).flatMap { Int(String(cString: $0)) } }
 }

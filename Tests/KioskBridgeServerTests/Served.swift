@@ -15,9 +15,7 @@ struct Served: Sendable {
     let log: Log
 
     @MainActor final class Log {
-        var pages = 0
         var abandoned = 0
-        var events = 0
     }
 
     /// Starts a server on a free port, and looks after `body` that nothing is left of its clients.
@@ -68,7 +66,6 @@ struct Served: Sendable {
         let log = Log()
         // Never answers.
         host.registerCustomCapability("test.hold", version: "1.0") { _, _ in
-            log.pages += 1
             try? await Task.sleep(for: .seconds(100))
             log.abandoned += 1
         }
@@ -79,12 +76,7 @@ struct Served: Sendable {
             for index in 0..<number("count") {
                 host?.send(event: "test.event", data: ["text": text, "index": JSONValue(Int64(index))])
             }
-            responder.respond(status: .success)
-        }
-        // Keeps the host's actor from everything else.
-        host.registerCustomCapability("test.block", version: "1.0") { _, responder in
-            usleep(300_000)
-            responder.respond(status: .success)
+            responder.respond(status: .success, data: [:])
         }
         return (host, log)
     }

@@ -52,7 +52,7 @@ def answer(s):
         fields[name.lower()] = value.strip()
     body = b""
     while len(body) < int(fields.get("content-length", 0)):
-        part = s.recv(65536)
+        part = s.recv(int(fields["content-length"]) - len(body))
         expect(part, "the answer ends early")
         body += part
     return int(lines[0].split()[1]), fields, body
@@ -253,12 +253,12 @@ FRAMES = {
     "continuation without start": (frame(0, b"{}"), 1002),
     "start within fragments": (frame(1, b"{", fin=False) + frame(1, b"{}"), 1002),
     "fragment start within fragments": (frame(1, b"{", fin=False) + frame(1, b"{", fin=False), 1002),
-    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", 1002),
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 20 + b"\r\n", 1002),
     "no JSON": (frame(1, b"{"), 1007),
     "empty": (frame(1), 1007),
     "no JSON, NUL": (frame(1, b"\0"), 1007),
     "NaN": (frame(1, b'{"v":NaN}'), 1007),
-    "deep": (frame(1, b"[" * 33 + b"]" * 33), 1007),
+    "deep": (frame(1, b"[" * 34 + b"]" * 34), 1007),
     "very deep": (frame(1, b"[" * 32768 + b"]" * 32768), 1007),
     "no message": (frame(1, b"{}"), 1008),
     "an array": (frame(1, b"[]"), 1008),
@@ -289,7 +289,10 @@ def frames(*names):
                     page.s.sendall(data)
             except ConnectionError:
                 pass
-            got = page.code()
+            try:
+                got = page.code()
+            except TimeoutError:
+                got = "nothing"
             expect(got == code, f"{name}: closed with {got}, not with {code}")
             page.send(8, struct.pack(">H", code or 1000)) if code in (1007, 1008, 1003) else None
             page.s.close()
@@ -326,7 +329,444 @@ def messages():
     page.leave()
 
 
-CASES = {f.__name__: f for f in [good, frames, messages]}
+# --- Who is admitted
+
+def status(**options):
+    return request(handshake(**options))[0]
+
+
+def admission():
+    """Each refusal reaches the client with its status, and a good page comes in afterwards."""
+    secret = token()
+    for origin in ["null", "-", f"http://127.0.0.1:{PORT + 1}", "http://127.0.0.1", f"https://{HOST}", f"{ORIGIN}.",
+                   f"{ORIGIN}/", f"http://x@{HOST}", f"{ORIGIN}.evil.example", "http://evil.example",
+                   f"{ORIGIN}, http://evil.example", f"HTTP://{HOST}"]:
+        expect(status(secret=secret, origin=origin) == 403, f"Origin {origin}")
+    expect(status(secret=secret, more=["Origin: http://evil.example"]) == 403, "two origins")
+    for host in ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1.:{PORT}", f"0.0.0.0:{PORT}"]:
+        expect(status(secret=secret, host=host, origin=ORIGIN) == 421, f"Host {host}")
+        expect(request(get("/", host=host))[0] == 421, f"Host {host} of a page")
+    expect(status(secret=secret, more=[f"Host: {HOST}"]) in (400, 421), "two hosts")
+    for protocols in ["-", f"auth.{secret}", f"kiosk.bridge.v2, auth.{secret}"]:
+        expect(status(secret=secret, protocols=protocols) == 400, f"protocols {protocols}")
+    for protocols in ["kiosk.bridge.v1", "kiosk.bridge.v1, auth.", f"kiosk.bridge.v1, auth.{'0' * 32}",
+                      f"kiosk.bridge.v1, auth.{secret}, auth.{secret}", f"kiosk.bridge.v1, AUTH.{secret}"]:
+        expect(status(secret=secret, protocols=protocols) == 401, f"protocols {protocols}")
+    # No handshake (RFC 6455, 4.2.1).
+    for options in [{"connection": "-"}, {"connection": "keep-alive"}, {"more": ["Content-Length: 0"]},
+                    {"more": ["Content-Length: 5"]}, {"more": ["Transfer-Encoding: chunked"]},
+                    {"head": "GET /bridge HTTP/1.0"}]:
+        s = dial()
+        s.sendall(handshake(secret, **options) + b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        got, _, _ = answer(s)
+        expect(got in (400, 421), f"{options}: {got}")
+    for options in [{"key": "-"}, {"version": "-"}, {"version": "8"}]:
+        expect(status(secret=secret, **options) == 426, f"{options}")
+    expect(status(secret=secret, head="POST /bridge HTTP/1.1") == 405, "POST")
+    expect(status(secret=secret, head="GET /nothing HTTP/1.1") == 404, "another path")
+    # None of these used the token up.
+    page = Page(secret=secret).works()
+    # A second page is refused, and its token is gone; after the first has left it comes in with a new one.
+    second = token()
+    expect(status(secret=second) == 409, "a second page")
+    expect(status(secret=second) == 401, "its token is used up")
+    page.leave()
+    good()
+    expect(status(secret=secret) == 401, "a token that was used")
+    # A token of the page at localhost is none for 127.0.0.1, and is then used up.
+    other = token(f"localhost:{PORT}")
+    expect(status(secret=other) == 401, "another origin")
+    expect(status(secret=other, host=f"localhost:{PORT}") == 401, "it is used up")
+    expect(status(host=f"localhost:{PORT}") == 101, "localhost")
+    free()
+
+
+def pages(page=None):
+    """The token in the page admits it, if this server has a page."""
+    if page is None:
+        page_token()
+    # The same for both addresses and all three names.
+    for address, host in [("127.0.0.1", HOST), ("127.0.0.1", f"localhost:{PORT}"), ("::1", f"[::1]:{PORT}"),
+                          ("::1", f"localhost:{PORT}")]:
+        s = dial(address)
+        page = Page(s, secret=token(host), host=host).works()
+        page.leave()
+        free()
+
+
+def page_token():
+    got, fields, body = request(get("/"))
+    expect(got == 200 and fields["content-type"] == "text/html; charset=utf-8", f"{got} {fields}")
+    secret = re.search(rb'<meta name="kiosk-token" content="([0-9a-f]{32})">', body).group(1).decode()
+    Page(secret=secret).works().leave()
+    free()
+
+
+def foreign(origin, secret):
+    """A page of another origin, with the token that the application handed to it."""
+    expect(status(secret=token(), origin=origin) == 401, "a token of the server's own page")
+    page = Page(secret=secret, origin=origin)
+    page.works().leave()
+    free()
+
+
+# --- HTTP
+
+SECURITY = ["content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy",
+            "cross-origin-resource-policy", "permissions-policy", "x-frame-options"]
+
+
+def http():
+    for text, expected in [
+        (get("/"), 200), (get("/?a=b"), 200), (get("/index.html"), 404), (get("/kiosk-bridge.js"), 200),
+        (get("/kiosk-bridge.d.ts"), 200), (get("/../etc/passwd"), 404), (get("/%2e%2e/etc/passwd"), 404),
+        (get("/bridge"), 426), (get("/token"), 403), (get("/token", "Sec-Fetch-Site: same-origin"), 403),
+        (get("/token", "X-Kiosk-Bridge: 1"), 403), (get("/nothing"), 404),
+        (get("/token", "Sec-Fetch-Site: cross-site", "X-Kiosk-Bridge: 1"), 403),
+        (get("/", "Content-Length: 3") + "abc", 400), (get("/").replace("GET", "HEAD"), 405),
+        (get("/").replace("GET", "OPTIONS"), 405), (get("/", "Content-Length: 2").replace("GET", "POST") + "{}", 405),
+        (f"GET / HTTP/1.0\r\nHost: {HOST}\r\n\r\n", 200), ("GET / HTTP/1.0\r\n\r\n", 421),
+        ("GET / HTTP/1.1\r\n\r\n", 421), (get(f"http://{HOST}/"), 404), (get("http://evil.example/"), 404),
+    ]:
+        s = dial()
+        s.sendall(text.encode())
+        if text.startswith("HEAD"):
+            data = rest(s)
+            expect(data.startswith(b"HTTP/1.1 405") and data.endswith(b"\r\n\r\n"), f"HEAD: {data}")
+            continue
+        got, fields, _ = answer(s)
+        expect(got == expected, f"{text!r}: {got}")
+        for name in SECURITY:
+            expect(name in fields, f"{text!r}: no {name}")
+        expect(fields["cache-control"] == "no-store", "stored")
+        expect("access-control-allow-origin" not in fields, "CORS")
+        expect((fields.get("allow") == "GET") == (got == 405), "Allow")
+        stays = got == 200 and "1.0" not in text
+        expect(fields["connection"] == ("keep-alive" if stays else "close"), f"{text!r}: {fields['connection']}")
+        if not stays:
+            expect(rest(s) == b"", "the connection is closed")
+        s.close()
+    # A host that is not this server's is not repeated.
+    _, fields, body = request(get("/", host="evil.example"))
+    expect("evil" not in f"{fields}{body}", "evil")
+    # Several requests at once are answered one after the other.
+    s = dial()
+    s.sendall((get("/") + get("/kiosk-bridge.js") + get("/nothing") + get("/")).encode())
+    expect([answer(s)[0] for _ in range(3)] == [200, 200, 404] and rest(s) == b"", "pipelined")
+    # A connection that was used for a page is not upgraded.
+    s = dial()
+    expect(request(get("/"), s)[0] == 200 and request(handshake(), s)[0] == 426, "upgrade later")
+    free()
+
+
+def smuggling():
+    """Requests whose end is unclear are not answered as if it were clear: nothing behind them is taken for a request."""
+    inner = get("/kiosk-bridge.js")
+    for name, text in {
+        "two lengths": get("/", "Content-Length: 0", f"Content-Length: {len(inner)}") + inner,
+        "two lengths in one": get("/", f"Content-Length: 0, {len(inner)}") + inner,
+        "length and chunks": get("/", "Content-Length: 4", "Transfer-Encoding: chunked") + "0\r\n\r\n" + inner,
+        "chunks of a GET": get("/", "Transfer-Encoding: chunked") + "3\r\nabc\r\n0\r\n\r\n" + inner,
+        "unknown coding": get("/", "Transfer-Encoding: xchunked") + "0\r\n\r\n" + inner,
+        "two codings": get("/", "Transfer-Encoding: chunked", "Transfer-Encoding: identity") + "0\r\n\r\n" + inner,
+        "negative length": get("/", "Content-Length: -1") + inner,
+        "length with a sign": get("/", "Content-Length: +0") + inner,
+        "huge length": get("/", "Content-Length: 99999999999999999999") + inner,
+        "length in hexadecimal": get("/", "Content-Length: 0x0") + inner,
+        "space before the colon": get("/", "Content-Length : 0") + inner,
+        "folded line": get("/", "X: a\r\n Content-Length: 5") + inner,
+        "bare CR": get("/", "X: a\rContent-Length: 5") + inner,
+        "NUL": get("/", "X: a\0b") + inner,
+        "no version": f"GET /\r\nHost: {HOST}\r\n\r\n" + inner,
+        "version 2": get("/").replace("1.1", "2.0") + inner,
+        "version 9.9": get("/").replace("1.1", "9.9") + inner,
+        "bad chunk": get("/", "Transfer-Encoding: chunked") + "zz\r\n" + inner,
+        "HTTP/2 preface": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + inner,
+        "TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\0" * 100 + inner,
+    }.items():
+        s = dial()
+        s.sendall(text.encode("latin-1"))
+        s.shutdown(socket.SHUT_WR)
+        data = rest(s)
+        expect(b"text/javascript" not in data, f"{name}: {data[:300]}")
+    # A header without end.
+    for line in [b"X: " + b"a" * 1_000_000, b"X: a\r\n" * 200_000, b""]:
+        s = dial()
+        try:
+            s.sendall(get("/").encode()[:-2] + line if line else b"GET /" + b"a" * 1_000_000)
+        except OSError:
+            pass
+        data = rest(s)
+        expect(not data or data.startswith(b"HTTP/1.1 4"), f"a long header: {data[:80]}")
+    free()
+
+
+def slow():
+    """Requests that take too long lose their connection: the limit of this server is 1 s."""
+    start = time.monotonic()
+    trickling = []
+    for text in ["", "G", get("/")[:-2], get("/", "Content-Length: 100000"), get("/").replace("GET", "POST")[:-2]
+                 + "Transfer-Encoding: chunked\r\n\r\n", get("/")]:
+        s = dial()
+        s.sendall(text.encode())
+        trickling.append(s)
+    for _ in range(30):
+        time.sleep(0.1)
+        for s in list(trickling):
+            try:
+                s.sendall(b"a")
+                s.setblocking(False)
+                try:
+                    while part := s.recv(65536):
+                        pass
+                    trickling.remove(s)
+                except BlockingIOError:
+                    pass
+                s.setblocking(True)
+            except OSError:
+                trickling.remove(s)
+        if not trickling:
+            break
+    expect(not trickling, f"{len(trickling)} are open after {time.monotonic() - start:.1f} s")
+    good()
+
+
+def many():
+    """Of 200 connections 64 stay."""
+    connections = [dial() for _ in range(200)]
+    time.sleep(0.3)
+    closed = 0
+    for s in connections:
+        s.setblocking(False)
+        try:
+            closed += s.recv(1) == b""
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            closed += 1
+    expect(closed == 136, f"{closed} are closed")
+    for s in connections:
+        s.close()
+    end = time.monotonic() + 5
+    while True:
+        try:
+            if request(get("/"))[0] == 200:
+                break
+        except OSError:
+            pass
+        expect(time.monotonic() < end, "the connections are not free again")
+        time.sleep(0.02)
+    good()
+
+
+def noise(seed):
+    """Bytes of chance, before the handshake and after it, whole requests and frames with changed bytes."""
+    import random
+    chance = random.Random(int(seed))
+    for round in range(150):
+        if round % 3:
+            data = bytearray(handshake(token()) if round % 2 else get("/").encode())
+        else:
+            data = bytearray(frame(1, padded(300)) + frame(9, b"x") + pieces(padded(300), 3) + frame(8, b"\x03\xe8"))
+        for _ in range(chance.randint(1, 8)):
+            kind, place = chance.randrange(3), chance.randrange(len(data))
+            if kind == 0:
+                data[place] = chance.randrange(256)
+            elif kind == 1:
+                del data[place:place + chance.randint(1, 20)]
+            else:
+                data[place:place] = chance.randbytes(chance.randint(1, 20))
+            data = data or bytearray(b"x")
+        try:
+            if round % 3:
+                s = dial()
+            else:
+                s = Page().s
+            s.sendall(data)
+            s.settimeout(0.005)
+            rest(s)
+        except (OSError, TimeoutError):
+            pass
+        s.close()
+        if round % 3 == 0 or round % 10 == 0:
+            good()
+
+
+# --- The life of a page
+
+def life():
+    """Early frames, pings, half-open connections, pages that vanish."""
+    # Frames that come with the request, before its answer.
+    early = frame(9, b"early") + json.dumps({}).encode()[:0]
+    page = Page(trailing=early)
+    seen = [page.frame() for _ in range(2)]
+    expect((10, b"early") in seen, f"{seen}")
+    page.leave()
+    free()
+    page = Page().works()
+    for data in [b"", b"a", b"\xff" * 125]:
+        page.send(9, data)
+        expect(page.frame() == (10, data), "pong")
+    page.send(10, b"nobody asked")
+    page.ask("capability.query", "q")
+    expect(page.response("q")["status"] == "success", "an answer")
+    # It only closes its half: it gets what is under way no more, and the server closes.
+    page.s.shutdown(socket.SHUT_WR)
+    page.code()
+    free()
+    # Requests that are open when the page goes are given up.
+    page = Page().works()
+    page.ask("test.hold", "hold")
+    time.sleep(0.05)
+    page.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    page.s.close()
+    free()
+
+
+def vanish():
+    """Pages that go before, while and after they are connected with the host, which is kept busy meanwhile."""
+    for round in range(30):
+        s = dial()
+        s.sendall(handshake())
+        if round % 3 == 0:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if round % 3 == 1:
+            time.sleep(0.002 * (round % 5))
+        s.close()
+    good()
+
+
+def silent():
+    """A page that answers no ping is closed; the pings of this server are 0.2 s apart."""
+    page = Page()
+    start = time.monotonic()
+    pings = 0
+    while time.monotonic() < start + 1:
+        opcode, data = page.frame()
+        if opcode == 9:
+            pings += 1
+            page.send(10, data)
+    expect(pings >= 3, f"{pings} pings")
+    start = time.monotonic()
+    page.code()
+    expect(time.monotonic() - start < 1.5, "it is closed late")
+    good()
+
+
+def flood():
+    """10,000 messages and then 10,000 pings at once: they are held back, and others are served meanwhile."""
+    page = Page().works()
+    page.s.setblocking(False)
+    event = frame(1, json.dumps({"v": 1, "type": "event", "correlationId": "e", "payload": {
+        "action": "journey.activity", "data": {}}}).encode())
+    data = event * 10_000
+    start, sent, slowest = time.monotonic(), 0, 0
+    while time.monotonic() < start + 1.5:
+        try:
+            sent += page.s.send(data[sent % len(event):][:200_000])
+        except BlockingIOError:
+            time.sleep(0.01)
+        begin = time.monotonic()
+        expect(request(get("/"))[0] == 200, "a page for another one")
+        slowest = max(slowest, time.monotonic() - begin)
+    expect(slowest < 1, f"an answer took {slowest:.3f} s")
+    page.s.close()
+    good()
+    # Pings whose answers nobody takes.
+    page = Page(buffer=4096)
+    page.s.setblocking(False)
+    ping, start, sent = frame(9, b"x" * 125) * 1000, time.monotonic(), 0
+    while time.monotonic() < start + 0.5:
+        try:
+            sent += page.s.send(ping[sent % 131:])
+        except BlockingIOError:
+            time.sleep(0.01)
+    print(f"{sent // 131} pings were sent")
+    page.s.close()
+    good()
+
+
+def unread():
+    """A page that takes nothing off loses its connection, while others are served."""
+    page = Page(buffer=4096)
+    page.ask("test.send", "a", {"size": 100_000, "count": 200})
+    start = time.monotonic()
+    while time.monotonic() < start + 10:
+        expect(request(get("/"))[0] == 200, "a page for another one")
+        if request(handshake())[0] == 101:
+            break
+        time.sleep(0.02)
+    expect(time.monotonic() < start + 5, "the host is not free again")
+    # What was sent before the limit is whole.
+    events = 0
+    try:
+        while True:
+            opcode, data = page.frame()
+            events += opcode == 1 and json.loads(data)["payload"]["action"] == "test.event"
+    except (EOFError, ConnectionError):
+        pass
+    expect(events < 200, f"{events} events")
+    good()
+    # One that reads gets all of them, in their order.
+    page = Page().works()
+    for name in ["b", "c", "d"]:
+        page.ask("test.send", name, {"size": 50_000, "count": 15})
+        for index in range(15):
+            message = page.message()
+            expect(message["payload"].get("data", {}).get("index") == index, f"the order: {str(message)[:200]}")
+        expect(page.response(name)["status"] == "success", "the answer")
+    page.leave()
+
+
+def stay():
+    """Is there until it is killed."""
+    page = Page()
+    page.s.settimeout(60)
+    page.code()
+
+
+# --- Another library
+
+def library():
+    """PyPI's websockets, as a page that keeps to the rules, and one that does not know its secret."""
+    from websockets.sync.client import connect
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+    def opened(secret, origin=ORIGIN, **options):
+        return connect(f"ws://{HOST}/bridge", origin=origin, subprotocols=["kiosk.bridge.v1", f"auth.{secret}"], **options)
+
+    for secret, origin, expected in [("0" * 32, ORIGIN, 401), (token(), "http://evil.example", 403), (token(), "null", 403)]:
+        try:
+            opened(secret, origin)
+            expect(False, "it came in")
+        except InvalidStatus as refusal:
+            expect(refusal.response.status_code == expected, f"{refusal}")
+    with opened(token()) as page:
+        expect(page.subprotocol == "kiosk.bridge.v1", "subprotocol")
+        expect(page.protocol.extensions == [], "extensions")
+        expect(json.loads(page.recv())["payload"]["action"] == "host.ready", "host.ready")
+        page.ping(b"x").wait(5)
+        page.send(json.dumps({"v": 1, "type": "request", "correlationId": "q", "payload": {"action": "capability.query"}}))
+        expect(json.loads(page.recv())["status"] == "success", "an answer")
+        page.send(iter(["{", '"v":1,"type":"request","correlationId":"r",', '"payload":{"action":"no.such"}}']))
+        expect(json.loads(page.recv())["status"] == "unsupported", "fragments")
+    expect(page.close_code == 1000, f"{page.close_code}")
+    for data, code in [(b"binary", 1003), ("{", 1007), ("x" * 70_000, 1009)]:
+        free()
+        page = opened(token())
+        page.recv()
+        page.send(data)
+        try:
+            while True:
+                page.recv(10)
+        except ConnectionClosed as end:
+            expect(end.rcvd and end.rcvd.code == code, f"{end}, not {code}")
+    free()
+
+
+CASES = {f.__name__: f for f in [
+    good, frames, messages, admission, pages, foreign, http, smuggling, slow, many, noise, life, vanish, silent, flood,
+    unread, stay, library]}
 
 if __name__ == "__main__":
     CASES[sys.argv[2]](*sys.argv[3:])

@@ -1,0 +1,112 @@
+import Foundation
+import Glibc
+import KioskBridge
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import KioskBridgeServer
+
+/// Where a server listens, and how it ends.
+@MainActor struct ListeningTests {
+    private let host = BridgeHost(hostVersion: "1.0.0")
+
+    /// A socket as systemd would pass it, which `take` closes in the end.
+    private static func socket(_ address: SocketAddress, _ type: __socket_type = SOCK_STREAM) throws -> CInt {
+        let socket = Glibc.socket(CInt(address.protocol.rawValue), CInt(type.rawValue), 0)
+        try #require(socket >= 0)
+        var yes: CInt = 1
+        if case .v6 = address { setsockopt(socket, CInt(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
+        let status = address.withSockAddr { bind(socket, $0, socklen_t($1)) }
+        try #require(status == 0, "\(String(cString: strerror(errno)))")
+        return socket
+    }
+
+    @Test("C3 sockets of systemd on the loopback addresses are used")
+    func systemd() async throws {
+        let v4 = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+        var bound = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        _ = withUnsafeMutablePointer(to: &bound) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(v4, $0, &length) }
+        }
+        let port = Int(UInt16(bigEndian: bound.sin_port))
+        let v6 = try Self.socket(SocketAddress(ipAddress: "::1", port: port))
+        let server = BridgeServer(host, .init(port: 1, admitsOwnPages: true))
+        try await server.start(on: [v4, v6])
+        #expect(await server.port == port)
+        let served = Served(host: host, server: server, port: port, log: Served.Log())
+        try await served.meets("pages", "module")
+        await server.stop()
+    }
+
+    @Test(
+        "C3 a socket of systemd on another address is refused, also beside a good one",
+        arguments: ["0.0.0.0", "::"])
+    func otherAddress(address: String) async throws {
+        for isAlone in [true, false] {
+            var sockets = [try Self.socket(SocketAddress(ipAddress: address, port: 0))]
+            if !isAlone { sockets.insert(try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0)), at: 0) }
+            let server = BridgeServer(host, .init())
+            await #expect(throws: BridgeServer.StartError.unusableSockets) { try await server.start(on: sockets) }
+            // It can then listen by itself.
+            try await server.start(on: [])
+            #expect(await server.port > 0)
+            await server.stop()
+        }
+    }
+
+    @Test("C3 what is no listening socket is refused")
+    func noSocket() async throws {
+        var pipes: [CInt] = [0, 0]
+        try #require(pipe(&pipes) == 0)
+        let datagrams = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0), SOCK_DGRAM)
+        let folder = open("/", O_RDONLY)
+        for socket in [pipes[0], datagrams, folder, 9_999] {
+            let server = BridgeServer(host, .init())
+            await #expect(throws: BridgeServer.StartError.unusableSockets) { try await server.start(on: [socket]) }
+            await server.stop()
+        }
+    }
+
+    @Test("C3 a port that another program has, on either address, is an error")
+    func portInUse() async throws {
+        let first = BridgeServer(host, .init())
+        try await first.start()
+        let port = await first.port
+        let second = BridgeServer(host, .init(port: port))
+        await #expect(throws: BridgeServer.StartError.portInUse(port)) { try await second.start() }
+        await first.stop()
+        // Only ::1 is taken: a program there would get the pages that ask for localhost.
+        let other = try Self.socket(SocketAddress(ipAddress: "::1", port: port))
+        listen(other, 1)
+        await #expect(throws: BridgeServer.StartError.portInUse(port)) { try await second.start() }
+        close(other)
+        try await second.start()
+        #expect(await second.port == port)
+        await second.stop()
+    }
+
+    @Test("C3 a port that is none is an error", arguments: [-1, 65_536, 70_000, Int.max, Int.min])
+    func noPort(port: Int) async throws {
+        let server = BridgeServer(host, .init(port: port))
+        await #expect(throws: BridgeServer.StartError.notListening(errno: EINVAL)) { try await server.start() }
+        await server.stop()
+        await #expect(throws: BridgeServer.StartError.self) { try await server.start() }
+    }
+
+    @Test("C11 a server that stops has told the host that its page is gone", .timeLimit(.minutes(2)))
+    func stop() async throws {
+        for round in 0..<20 {
+            let server = BridgeServer(host, .init(admitsOwnPages: true))
+            try await server.start()
+            let client = try Program(["/usr/bin/python3", Served.judge.path, "\(await server.port)", "stay"])
+            // Some are stopped while their page is on its way.
+            if round < 5 { try await wait(for: "page") { host.isConnected } }
+            if round > 9 { try await wait(for: "connection") { server.doors.counts.connections > 0 } }
+            await server.stop()
+            #expect(!host.isConnected)
+            client.signal(SIGKILL)
+        }
+    }
+}
