@@ -66,7 +66,7 @@ public actor BridgeServer {
     /// The port; 0 before ``start()``.
     public private(set) var port = 0
 
-    /// How long a server waits for others.
+    /// The time limits for others.
     struct Patience: Sendable {
         /// For a request over HTTP, and between two.
         var request = TimeAmount.seconds(10)
