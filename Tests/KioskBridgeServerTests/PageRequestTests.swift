@@ -74,7 +74,9 @@ struct PageRequestTests {
         #expect(Self.ask(Self.request(target)).answer.status == 404)
     }
 
-    @Test("C1 a file is served, with and without a query", arguments: ["/a/b.js", "/a/b.js?x=/../", "/a/b.js#x", "/a/b.js?"])
+    @Test(
+        "C1 a file is served, with and without a query",
+        arguments: ["/a/b.js", "/a/b.js?x=/../", "/a/b.js#x", "/a/b.js?"])
     func file(target: String) {
         let (answer, issued) = Self.ask(Self.request(target, site: "cross-site"))
         #expect(answer == PageRequests.Answer("text/javascript", [1, 2]))
