@@ -242,7 +242,7 @@ let package = Package(
                 "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
                 "SmartCardTrace", "USBDevices",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
-                "KioskKit", "TravelDocument", "WalletPasses", "CWipedHeap", crypto,
+                "KioskBridge", "KioskBridgeServer", "KioskKit", "TravelDocument", "WalletPasses", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks"),

@@ -54,6 +54,8 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         ) { [weak self] _ in self?.beat() }
         channel.closeFuture.whenComplete { _ in
             self.heartbeat?.cancel()
+            self.isClosing = true
+            self.received = []
             Task { @MainActor in
                 connection.close()
                 self.doors.hostEnds()

@@ -16,6 +16,7 @@ import Testing
         let socket = Glibc.socket(CInt(address.protocol.rawValue), CInt(type.rawValue), 0)
         try #require(socket >= 0)
         var yes: CInt = 1
+        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
         if case .v6 = address { setsockopt(socket, CInt(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
         let status = address.withSockAddr { bind(socket, $0, socklen_t($1)) }
         try #require(status == 0, "\(String(cString: strerror(errno)))")
@@ -24,13 +25,11 @@ import Testing
 
     @Test("C3 sockets of systemd on the loopback addresses are used")
     func systemd() async throws {
-        let v4 = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
-        var bound = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        _ = withUnsafeMutablePointer(to: &bound) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(v4, $0, &length) }
-        }
-        let port = Int(UInt16(bigEndian: bound.sin_port))
+        let other = BridgeServer(host, .init())
+        try await other.start()
+        let port = await other.port
+        await other.stop()
+        let v4 = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: port))
         let v6 = try Self.socket(SocketAddress(ipAddress: "::1", port: port))
         let server = BridgeServer(host, .init(port: 1, admitsOwnPages: true))
         try await server.start(on: [v4, v6])
