@@ -119,7 +119,7 @@ struct KioskHost: AsyncParsableCommand {
         }
         let kiosk = try await Kiosk(self)
         let server = BridgeServer(kiosk.host, try configuration())
-        do { try await server.start() } catch let error as BridgeServer.StartError {
+        do { try await server.start() } catch {
             throw ToolError.usage("no server", error.description)
         }
         let address = await server.address
