@@ -77,6 +77,7 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             channel.close(promise: nil)
             return
         }
+        guard isOpen else { return }
         isAlive = false
         write(.ping, ByteBuffer())
     }
@@ -105,6 +106,11 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
 
     private func end(_ code: UInt16, _ reason: String) {
         guard !isClosing else { return }
+        // There are no frames before the answer to the page's request.
+        guard isOpen else {
+            channel.close(promise: nil)
+            return
+        }
         received = []
         write(.connectionClose, ClosingFrame(code: code, reason: reason).data, promise: bidFarewell())
         channel.read()

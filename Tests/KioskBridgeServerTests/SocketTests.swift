@@ -129,6 +129,15 @@ struct SocketTests {
         }
     }
 
+    @Test("C11 a page whose first message is already too much is let go")
+    func unready() async throws {
+        var limits = BridgeLimits()
+        limits.unsentBytes = 10
+        try await Served.run(limits: limits, patience: .init(farewell: .milliseconds(300))) {
+            try await $0.meets("unready")
+        }
+    }
+
     private static let websockets = Served.judge.deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/websockets").path
 

@@ -195,7 +195,7 @@ def good():
         status, _, _ = answer(s)
         if status == 101:
             break
-        expect(status == 409 and time.monotonic() < end, f"a good page gets {status}")
+        expect(status in (409, None) and time.monotonic() < end, f"a good page gets {status}")
         time.sleep(0.02)
     page = Page.__new__(Page)
     page.s, page.data, page.token = s, b"", secret
@@ -718,6 +718,16 @@ def unread():
     page.leave()
 
 
+def unready():
+    """The state of the kiosk is longer than what may wait: there is no handshake, and the server goes on."""
+    for _ in range(3):
+        s = dial()
+        s.sendall(handshake())
+        expect(answer(s)[0] in (None, 101), "an answer")
+        rest(s)
+        expect(request(get("/"))[0] == 200, "a page for another one")
+
+
 def stay():
     """Is there until it is killed."""
     page = Page()
@@ -766,7 +776,7 @@ def library():
 
 CASES = {f.__name__: f for f in [
     good, frames, messages, admission, pages, foreign, http, smuggling, slow, many, noise, life, vanish, silent, flood,
-    unread, stay, library]}
+    unread, unready, stay, library]}
 
 if __name__ == "__main__":
     CASES[sys.argv[2]](*sys.argv[3:])
