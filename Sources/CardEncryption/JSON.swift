@@ -116,7 +116,6 @@ private struct Parser {
     }
 
     private mutating func value(depth: Int) throws(JSON.Fault) -> JSON {
-        guard depth <= maximumDepth else { throw fault("at most \(maximumDepth) levels") }
         space()
         switch next.map({ Unicode.Scalar($0) }) {
         case "{": return .object(try object(depth: depth))
@@ -131,7 +130,7 @@ private struct Parser {
     }
 
     private mutating func object(depth: Int) throws(JSON.Fault) -> [JSON.Text: JSON] {
-        at += 1
+        try open(depth)
         var members: [JSON.Text: JSON] = [:]
         space()
         if take("}") { return members }
@@ -150,8 +149,14 @@ private struct Parser {
         return members
     }
 
-    private mutating func array(depth: Int) throws(JSON.Fault) -> [JSON] {
+    /// Takes the bracket of an object or an array.
+    private mutating func open(_ depth: Int) throws(JSON.Fault) {
+        guard depth < maximumDepth else { throw fault("at most \(maximumDepth) levels") }
         at += 1
+    }
+
+    private mutating func array(depth: Int) throws(JSON.Fault) -> [JSON] {
+        try open(depth)
         var items: [JSON] = []
         space()
         if take("]") { return items }

@@ -81,7 +81,9 @@ import Testing
     func bounds() {
         for text in [
             String(repeating: #"{"a":"#, count: 33) + "1" + String(repeating: "}", count: 33),
-            String(repeating: "[", count: 60_000), #"{"a":""# + String(repeating: "a", count: 65_536) + #""}"#,
+            String(repeating: "[", count: 60_000),
+            #"{"a":"# + String(repeating: "[", count: 32) + String(repeating: "]", count: 32) + "}",
+            #"{"a":""# + String(repeating: "a", count: 65_536) + #""}"#,
         ] {
             var conversation = BridgeConversation(limits: BridgeLimits())
             #expect(conversation.receive(text).contains { if case .close = $0 { true } else { false } })

@@ -1,9 +1,12 @@
+import Synchronization
+
 /// The answer to one request, which can be given once.
 ///
 /// If it is released without an answer, the page receives `INTERNAL_ERROR`.
 public final class BridgeResponder: Sendable {
     /// The request, for ``BridgeHost/respond(to:status:data:error:)``.
     public let correlationId: String
+    private let isAnswered = Atomic(false)
     private let answer: @MainActor @Sendable (BridgeResponseStatus, [String: JSONValue]?, BridgeErrorPayload?) -> Void
 
     init(
@@ -16,6 +19,7 @@ public final class BridgeResponder: Sendable {
     }
 
     deinit {
+        guard !isAnswered.load(ordering: .acquiring) else { return }
         Task { @MainActor [answer] in
             answer(.error, nil, BridgeErrorPayload(.internalError, "the host has no answer"))
         }
@@ -25,6 +29,8 @@ public final class BridgeResponder: Sendable {
     @MainActor public func respond(
         status: BridgeResponseStatus, data: [String: JSONValue]? = nil, error: BridgeErrorPayload? = nil
     ) {
+        // The page may use the name of an answered request again.
+        guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
         answer(status, data, error)
     }
 
