@@ -101,6 +101,47 @@ import Testing
         #expect(outcome.error.contains(message), "\(outcome)")
     }
 
+    @Test(
+        "A browser that cannot begin is told, with what it needs",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
+    func browser() async throws {
+        let outcome = try await Program.run(
+            [Program.built("kiosk-host"), "--virtual", "--port", "0", "--browser"],
+            environment: ["DISPLAY": "", "WAYLAND_DISPLAY": ""])
+        #expect(outcome.status == 5 && outcome.error.contains("It needs a display"), "\(outcome)")
+    }
+
+    @Test("A signal ends the browser, too, and removes its profile")
+    func browserEnds() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "browser-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // A browser by name, which says who it is, and that its profile is there.
+        let script =
+            "#!/bin/sh\nls -d \"$TMPDIR\"/kiosk-host-* >/dev/null && echo $$ > \"$TMPDIR/pid\"\nexec sleep 600\n"
+        try Data(script.utf8).write(to: folder.appending(path: "chromium"))
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o755], ofItemAtPath: folder.appending(path: "chromium").path)
+        let program = try Program(
+            [Program.built("kiosk-host"), "--virtual", "--port", "0", "--browser"],
+            environment: [
+                "PATH": "\(folder.path):/usr/bin:/bin", "TMPDIR": folder.path, "XDG_STATE_HOME": folder.path,
+                "PCSCLITE_CSOCK_NAME": "/nonexistent",
+            ])
+        let file = folder.appending(path: "pid")
+        try await program.wait(for: "browser") { _ in
+            (try? String(contentsOf: file, encoding: .utf8))?.hasSuffix("\n") == true
+        }
+        let text = try String(contentsOf: file, encoding: .utf8).trimmingCharacters(in: .newlines)
+        let browser = try #require(Int32(text))
+        program.signal(SIGTERM)
+        try await program.wait(for: "end") { !$0.isRunning }
+        #expect(kill(browser, 0) == -1)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).allSatisfy { !$0.hasPrefix("kiosk-host-") }
+        )
+    }
+
     @Test("A port that is in use is named")
     func portInUse() async throws {
         let host = try await Running()

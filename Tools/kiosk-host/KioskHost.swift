@@ -33,7 +33,7 @@ struct KioskHost: AsyncParsableCommand {
             EXIT STATUS
               0  ended by a signal, or because the browser was closed
               2  the command line is invalid, or the port is in use
-              5  the reader or the payment service failed at the start
+              5  the reader, the payment service or the browser failed at the start
             """,
         version: version)
 
@@ -81,7 +81,10 @@ struct KioskHost: AsyncParsableCommand {
     var verbose = false
 
     static func main() async {
-        ProgramExit.takeSignals(giveBack: Machine.giveBack)
+        ProgramExit.takeSignals {
+            Browser.close()
+            await Machine.giveBack()
+        }
         await ProgramExit.whenDone {
             do {
                 var command = try parseAsRoot()
@@ -125,11 +128,18 @@ struct KioskHost: AsyncParsableCommand {
         let address = await server.address
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
-        let (ending, end) = AsyncStream<Void>.makeStream()
-        let window = browser ? try Browser(address, browserArguments) { end.finish() } : nil
-        for await _ in ending {}
-        window?.close()
-        await server.stop()
+        let (endings, end) = AsyncStream<Bool>.makeStream()
+        if browser { _ = try Browser(address, browserArguments) { end.yield($0) } }
+        for await wasInUse in endings {
+            Browser.close()
+            await server.stop()
+            guard wasInUse else {
+                throw ToolError(
+                    status: 5, summary: "the browser ended at once",
+                    hint: "It needs a display, and another user than root.")
+            }
+            return
+        }
     }
 
     private func configuration() throws -> BridgeServer.Configuration {
