@@ -15,18 +15,20 @@ import Testing
     private(set) var texts: [[String: Any]] = []
     private(set) var closed: UInt16?
     private(set) var connection: BridgeConnection?
-    private let outputs: AsyncStream<BridgeConnection.Output>
+    private let end: AsyncStream<BridgeConnection.Output>.Continuation
     private var next = 0
 
     init?(_ host: BridgeHost, token: String = "00112233445566778899aabbccddeeff") {
         let (outputs, continuation) = AsyncStream<BridgeConnection.Output>.makeStream()
-        self.outputs = outputs
+        end = continuation
         guard let connection = host.connect(token: token, send: { continuation.yield($0) }) else { return nil }
         self.connection = connection
         Task { [weak self] in
             for await output in outputs { self?.take(output) }
         }
     }
+
+    deinit { end.finish() }
 
     private func take(_ output: BridgeConnection.Output) {
         switch output {
@@ -42,6 +44,7 @@ import Testing
     func leave() {
         connection?.close()
         connection = nil
+        end.finish()
     }
 
     /// Waits for a text or the end that `condition` accepts.

@@ -4,7 +4,7 @@ import CardEncryption
 ///
 /// A whole number beyond 2^53 is an ``integer(_:)``, so that it keeps all digits; each other number is a ``number(_:)``.
 /// A page cannot compute with the former: send those as strings.
-public indirect enum JSONValue: Hashable, Sendable {
+public enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
     /// A number that a page represents exactly, or a fraction.
