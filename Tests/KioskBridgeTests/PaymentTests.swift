@@ -202,6 +202,16 @@ private actor Orders: KioskOrders {
         #expect(!"\(kiosk.page.texts)".contains("MEMBER"))
     }
 
+    @Test("Nobody shows a phone: TIMEOUT, and the reader is free for a payment")
+    func noPhone() async throws {
+        let kiosk = try await Kiosk { order, _ in KioskPrice(order.total) }
+        kiosk.host.register(PassCapability(kiosk.bench.service, limit: .milliseconds(200)))
+        #expect(try await kiosk.page.request("pass.read").code == "TIMEOUT")
+        try kiosk.bench.insert()
+        let answer = try await kiosk.page.request("payment.start", #"{"order":"1001"}"#)
+        #expect(answer.data["outcome"] as? String == "approved", "\(answer)")
+    }
+
     @Test("A receipt is printed once at a time, and a printer's failure is told")
     func receipt() async throws {
         let host = BridgeHost(hostVersion: "1")

@@ -18,6 +18,8 @@ import TravelDocument
     private var customer: VirtualCustomer?
     private var sandbox: SandboxProcess?
     private var following: Task<Void, Never>?
+    /// Repeats what failed at the start, until reader and payment service are there.
+    private var preparation: Task<Void, Never>?
 
     init(_ options: KioskHost) async throws {
         let host = BridgeHost(hostVersion: KioskHost.version)
@@ -75,13 +77,15 @@ import TravelDocument
 
     private func takePayments(_ service: TapToPayService, isVirtual: Bool) async throws {
         do { try await service.initialize() } catch {
-            guard isVirtual else {
-                Terminal.remark("no payments before the reader is ready: \(error.localizedDescription)")
-                return
+            guard !isVirtual else {
+                throw ToolError(
+                    status: 5, summary: "no payments: \(error.localizedDescription)",
+                    hint: "Check the folder for the terminal's state, and that psp-sandbox can be run.")
             }
-            throw ToolError(
-                status: 5, summary: "no payments: \(error.localizedDescription)",
-                hint: "Check the reader with reader-probe doctor, and the address of the payment service.")
+            Terminal.remark("no payments before reader and payment service are ready: \(error.localizedDescription)")
+            preparation = Task {
+                repeat { try? await Task.sleep(for: .seconds(5)) } while (try? await service.initialize()) == nil
+            }
         }
         host.register(
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))

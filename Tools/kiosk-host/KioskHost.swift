@@ -33,7 +33,7 @@ struct KioskHost: AsyncParsableCommand {
             EXIT STATUS
               0  ended by a signal, or because the browser was closed
               2  the command line is invalid, or the port is in use
-              5  the reader, the payment service or the browser failed at the start
+              5  the virtual kiosk or the browser failed at the start
             """,
         version: version)
 

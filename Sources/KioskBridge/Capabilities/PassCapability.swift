@@ -1,5 +1,6 @@
 public import KioskKit
 import ProximityReader
+import Waiting
 
 /// The request `pass.read`, which reads the loyalty passes of a phone.
 ///
@@ -8,13 +9,18 @@ import ProximityReader
 @MainActor public final class PassCapability: BridgeRequestHandler {
     private let service: TapToPayService
     private let passesRead: @Sendable (VASReadResult) async -> Void
+    private let limit: Duration
     private var isReading = false
 
     /// - Parameters:
     ///   - service: the reader, which is initialized, with the merchant's passes configured.
+    ///   - limit: the time for the customer to hold a phone there; then the reader is free again.
     ///   - passesRead: takes what was read, before the page is told.
-    public init(_ service: TapToPayService, passesRead: @escaping @Sendable (VASReadResult) async -> Void = { _ in }) {
-        (self.service, self.passesRead) = (service, passesRead)
+    public init(
+        _ service: TapToPayService, limit: Duration = .seconds(30),
+        passesRead: @escaping @Sendable (VASReadResult) async -> Void = { _ in }
+    ) {
+        (self.service, self.limit, self.passesRead) = (service, limit, passesRead)
     }
 
     public let actions = ["pass.read"]
@@ -25,12 +31,21 @@ import ProximityReader
         isReading = true
         defer { isReading = false }
         do {
-            let passes = try await service.readPasses(VASRequest())
+            let passes = try await Self.read(service, within: limit)
             await passesRead(passes)
             responder.respond(status: .success, data: ["passes": .array(passes.entries.map(Self.json))])
+        } catch let error as BridgeErrorPayload {
+            responder.fail(error)
         } catch {
             responder.fail(BridgeErrorPayload(payment: error))
         }
+    }
+
+    private nonisolated static func read(
+        _ service: TapToPayService, within limit: Duration
+    ) async throws -> VASReadResult {
+        let late = BridgeErrorPayload(.timeout, "no phone within \(limit.components.seconds) seconds")
+        return try await withTimeLimit(limit, or: late) { try await service.readPasses(VASRequest()) }
     }
 
     private static func json(_ entry: VASReadResult.ReadEntry) -> JSONValue {

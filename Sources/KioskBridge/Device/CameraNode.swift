@@ -3,7 +3,7 @@ import Glibc
 
 /// An open video device: Video for Linux, version 2 (the kernel's userspace API, part I).  Only this file makes ioctls.
 ///
-/// What the driver answers is believed only within bounds: an answer that cannot be true is an error.
+/// The driver's answers are believed only within bounds: one that cannot be true is an error.
 struct CameraNode: ~Copyable {
     /// The images of a stream, as VIDIOC_S_FMT has settled them.
     struct Format: Hashable, Sendable {
