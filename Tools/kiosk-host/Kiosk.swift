@@ -1,4 +1,5 @@
 import CardReaders
+import EMVContactless
 import Foundation
 import KioskBridge
 import KioskKit
@@ -104,7 +105,7 @@ import TravelDocument
         guard let member = passes?.maskedNumber else { return KioskPrice(order.total) }
         var exact = order.total * 90 / 100
         var rounded = Decimal()
-        NSDecimalRound(&rounded, &exact, max(0, -order.total.exponent), .plain)
+        NSDecimalRound(&rounded, &exact, Currency[order.currencyCode]?.exponent ?? 2, .plain)
         return KioskPrice(rounded, member: member)
     }
 }

@@ -4,7 +4,7 @@ import TravelDocument
 import TravelDocumentImages
 
 /// A document as a page sees it: what the holder could read on it, the portrait, and what is to be believed of it.
-struct DocumentAnswer {
+struct DocumentAnswer: Sendable {
     let data: [String: JSONValue]
 
     /// - Parameters:

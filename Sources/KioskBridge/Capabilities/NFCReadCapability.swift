@@ -69,10 +69,9 @@ import Waiting
             switch data["type"] {
             case nil, "document":
                 let wanted = try DocumentRequest(data)
-                let reading = try await run(request.correlationId) { [reader] tell in
-                    try await Self.read(wanted, on: reader, within: patience, tell)
+                answer = try await run(request.correlationId) { [reader, trust] tell in
+                    try await Self.read(wanted, on: reader, trust: trust, within: patience, tell).data
                 }
-                answer = try document(reading)
             case "ndef":
                 let message = try await run(request.correlationId) { [reader] tell in
                     try await Self.readTag(on: reader, within: patience, tell)
@@ -92,12 +91,6 @@ import Waiting
             throw BridgeErrorPayload(.invalidRequest, "timeout: 1 to 120 seconds are due")
         }
         return .seconds(seconds)
-    }
-
-    private func document(_ reading: DocumentReading) throws(BridgeErrorPayload) -> [String: JSONValue] {
-        do { return DocumentAnswer(reading, trust: try trust(), at: .now).data } catch {
-            throw BridgeErrorPayload(reading: error)
-        }
     }
 
     /// Runs a reading, and tells the page its progress.
@@ -154,11 +147,12 @@ import Waiting
         return ["type": .string("\(record.format)")]
     }
 
-    /// Waits for the document, opens its chip and reads.
+    /// Waits for the document, opens its chip, reads, and judges: signatures and pictures take a while.
     @concurrent private static func read(
-        _ request: DocumentRequest, on reader: KioskReader, within patience: Duration,
+        _ request: DocumentRequest, on reader: KioskReader, trust: @Sendable () throws -> TrustList,
+        within patience: Duration,
         _ tell: @escaping @Sendable (Progress) -> Void
-    ) async throws -> DocumentReading {
+    ) async throws -> DocumentAnswer {
         let reader = try await reader.find()
         let card = try await card(on: reader, within: patience, tell)
         let chip = TravelDocumentChip(
@@ -176,7 +170,7 @@ import Waiting
         }
         await card.disconnect(.leave)
         if case .success = result { tell(Progress(step: .checking, fraction: 1)) }
-        return try result.get()
+        return DocumentAnswer(try result.get(), trust: try trust(), at: .now)
     }
 }
 
