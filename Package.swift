@@ -177,7 +177,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk-host",
             dependencies: [
-                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "KioskKit",
+                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "EMVContactless",
+                "KioskKit",
                 "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,
             ],
