@@ -247,15 +247,19 @@ enum AccountNumbers {
             return (kept, free - following, following)
         }
 
-        /// - Parameter digits: 8 to 19.  Further digits become zeros.
-        static func digits(for digits: [UInt8], key: SipHash) -> [UInt8] {
+        /// - Parameters:
+        ///   - digits: 8 to 19.  Further digits become zeros.
+        ///   - key: nil in a search: a keyed digit becomes the next one, so that every event with one of them changes,
+        ///     where with a key one digit in ten stays the same.
+        static func digits(for digits: [UInt8], key: SipHash?) -> [UInt8] {
             guard digits.count >= 8 else { return digits.map { _ in 0 } }
             guard digits.count <= 19 else {
                 return self.digits(for: Array(digits.prefix(19)), key: key) + digits.dropFirst(19).map { _ in 0 }
             }
             let parts = parts(digits.count)
-            return whole(
-                Array(digits.prefix(parts.kept)) + decimal(key.hash(digits), parts.keyed), parts.following)
+            let keyed = key.map { decimal($0.hash(digits), parts.keyed) }
+                ?? digits[parts.kept..<parts.kept + parts.keyed].map { ($0 + 1) % 10 }
+            return whole(Array(digits.prefix(parts.kept)) + keyed, parts.following)
         }
 
         /// Returns true if `digits` have the form of a replacement.  One in ten thousand other account numbers of 13

@@ -2,7 +2,8 @@ import SmartCard
 
 /// The redaction of one trace: the account numbers found in it, and the items taken out.
 struct RedactionWork {
-    let key: SipHash
+    /// Nil in a search.
+    let key: SipHash?
     let includingCryptograms: Bool
     private(set) var search: AccountNumbers.Search
     var names: CardholderNames
@@ -19,7 +20,7 @@ struct RedactionWork {
     /// Application Label and Preferred Name, Language Preference, DF Name, Issuer URL.
     private static let texts: Set<TLVTag> = [0x50, 0x9F12, 0x5F2D, 0x84, 0x5F50]
 
-    init(key: SipHash, includingCryptograms: Bool, _ secrets: TraceSecrets) {
+    init(key: SipHash?, includingCryptograms: Bool, _ secrets: TraceSecrets) {
         self.key = key
         self.includingCryptograms = includingCryptograms
         (search, names, logFiles) = (secrets.search, secrets.names, secrets.logFiles)

@@ -35,8 +35,11 @@ import SmartCard
 /// frame keeps only its beginning.  Commands for storage cards (PC/SC part 3) lose their keys on every path.  The
 /// exchanges of a transparent session become zeros.
 public struct TraceRedaction: Sendable {
-    private let key: SipHash
+    /// Nil in a search, which shall find the same each time.
+    private let key: SipHash?
     private let includingCryptograms: Bool
+
+    private init(searchingFor includingCryptograms: Bool) { (key, self.includingCryptograms) = (nil, includingCryptograms) }
 
     /// - Parameters:
     ///   - key: 16 bytes, to be kept secret; nil for a random key that is never revealed.
@@ -96,7 +99,7 @@ public struct TraceRedaction: Sendable {
     public func findings(in trace: Trace) -> [Int: Set<TraceEvent.RedactedItem>] {
         var secrets = TraceSecrets()
         secrets.learn(from: trace)
-        return redacted(trace, on: nil, behind: [], knowing: &secrets).found
+        return search.redacted(trace, on: nil, behind: [], knowing: &secrets).found
     }
 
     /// Returns the items that redaction would still take out of a piece of a trace (``TracePieces``); see
@@ -108,8 +111,10 @@ public struct TraceRedaction: Sendable {
     public func findings(
         in piece: TracePieces.Piece, knowing secrets: inout TraceSecrets
     ) -> [Int: Set<TraceEvent.RedactedItem>] {
-        redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets).found
+        search.redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets).found
     }
+
+    private var search: TraceRedaction { TraceRedaction(searchingFor: includingCryptograms) }
 
     private func redacted(
         _ piece: Trace, on lines: [Int]?, behind open: [[UInt8]], knowing secrets: inout TraceSecrets
@@ -206,7 +211,7 @@ public struct TraceRedaction: Sendable {
     private static func eventsWithAccountNumbers(
         in trace: Trace, on lines: [Int]? = nil, behind open: [[UInt8]], knowing secrets: TraceSecrets
     ) -> [Int] {
-        var work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, secrets)
+        var work = RedactionWork(key: nil, includingCryptograms: false, secrets)
         let layered = LayeredMessages(trace, behind: open)
         var found: Set<Int> = []
         let messages = layered.messages.filter { message in
@@ -216,7 +221,7 @@ public struct TraceRedaction: Sendable {
         }
         if !messages.isEmpty {
             var known = secrets
-            let events = TraceRedaction(key: []).redacted(trace, on: lines, behind: open, knowing: &known).events
+            let events = TraceRedaction(searchingFor: false).redacted(trace, on: lines, behind: open, knowing: &known).events
             // What two messages hold together may be taken for something else in each.
             for message in messages where message.events.contains(where: { events[$0] != trace.events[$0] }) {
                 found.formUnion(message.events)
@@ -308,7 +313,7 @@ public struct TraceSecrets: Sendable {
             guard case .redacted(let items) = event.what else { continue }
             search.sparesReplacements = search.sparesReplacements || items.contains(.accountNumber)
         }
-        var work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, self)
+        var work = RedactionWork(key: nil, includingCryptograms: false, self)
         for message in LayeredMessages(piece, behind: open).messages {
             work.collect(message)
             guard let lines, let first = lines.first else { continue }
