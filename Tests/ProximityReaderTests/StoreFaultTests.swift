@@ -209,10 +209,11 @@ import Testing
             cat /dev/zero > store/others; df -P store | awk 'END { print "left", $4 }'
             worker 10000 drain && cat service; ls store
             """
-        let outcome = try await Program.run([
-            "unshare", try #require(await Self.namespace()), "sh", "-c", script, Program.built("store-worker"),
-            bench.folder.path,
-        ])
+        let outcome = try await Program.run(
+            [
+                "unshare", try #require(await Self.namespace()), "sh", "-c", script, Program.built("store-worker"),
+                bench.folder.path,
+            ], timeout: .seconds(400))
         let lines = outcome.output.split(separator: "\n")
         #expect(outcome.output.contains("left 0\n"))
         #expect(lines.contains { $0.hasPrefix("error the disk is full; nothing was stored") }, "\(outcome)")
@@ -221,6 +222,9 @@ import Testing
         #expect(stored.count > 100)
         let charged = Self.taps("charged", in: lines).sorted()
         #expect(charged == stored.sorted(), "\(lines.last { $0.hasPrefix("error") } ?? "")")
+        // Beginning the book anew, which copies all of it, fails again and again, but not with every entry.
+        let attempts = outcome.error.split(separator: "\n").count { $0.contains("not compacted") }
+        #expect(attempts < 60 && (kilobytes == 2500 || attempts > 5), "\(attempts) attempts")
     }
 
     @Test("a disk that cannot be written refuses with what is wrong", .enabled("no mount namespaces", hasMounts))
