@@ -117,7 +117,9 @@ let package = Package(
             ]),
         .target(
             name: "KioskKit",
-            dependencies: ["EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging]),
+            dependencies: [
+                "CardReceipts", "EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging,
+            ]),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
             name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices", "Waiting"]),
@@ -177,9 +179,9 @@ let package = Package(
         .executableTarget(
             name: "kiosk-host",
             dependencies: [
-                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "EMVContactless",
-                "KioskKit",
-                "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
+                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "CardReceipts",
+                "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator",
+                "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,
             ],
             path: "Tools/kiosk-host", exclude: ["chromium-policies.json", "kiosk-host.1"]),
@@ -388,9 +390,9 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CUMockdev", "CV4L2", "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport",
-                "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", "USBTestSupport",
-                crypto,
+                "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge", "KioskKit",
+                "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
+                "TravelDocument", "USBTestSupport", crypto,
             ],
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(

@@ -1,4 +1,5 @@
 import Crypto
+public import EMVContactless
 public import Foundation
 
 /// A payment service: it signs tokens for the reader, opens card data, and moves money.
@@ -121,11 +122,19 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
     public let responseCode: String?
     /// A message for a person; nil if there is none.
     public let message: String?
+    /// The last four digits of the account number, for a receipt; nil if the service does not report them.
+    public let lastFour: String?
+    /// The kernel's facts about the read, for a receipt, which ``TapToPayService`` adds to the service's answer; nil
+    /// without a read in this run of the program.
+    public internal(set) var receiptFacts: ReceiptFacts?
 
+    /// Creates a result.  Of `lastFour`, anything but four digits is dropped.
     public init(
         id: String, status: Status, idempotencyKey: String? = nil, amount: Decimal? = nil, currency: String? = nil,
-        responseCode: String? = nil, message: String? = nil
+        responseCode: String? = nil, message: String? = nil, lastFour: String? = nil
     ) {
+        let isFour = lastFour?.utf8.count == 4 && lastFour?.utf8.allSatisfy { (0x30...0x39).contains($0) } == true
+        self.lastFour = isFour ? lastFour : nil
         self.id = id
         self.status = status
         self.idempotencyKey = idempotencyKey

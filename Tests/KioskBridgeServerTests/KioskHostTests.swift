@@ -21,6 +21,9 @@ import Testing
             address = try #require(program.output.split(separator: "\n").first.map(String.init), "\(program.error)")
         }
 
+        /// What it has told the person who started it.
+        var remarks: String { program.error }
+
         /// Ends it as a service manager does.
         func end() async throws {
             program.signal(SIGTERM)
@@ -46,6 +49,11 @@ import Testing
             #expect(outcome.output.contains(text), "\(text) is missing: \(outcome)")
         }
         #expect(!outcome.output.contains("MEMBER-0001"))
+        // The receipt, as the card networks want it.
+        for text in ["Example Kiosk", "Visa **** 0010", "A0000000031010", "11.11 EUR", "-1.23", "Response code"] {
+            #expect(host.remarks.contains(text), "\(text) is missing: \(host.remarks)")
+        }
+        #expect(!host.remarks.contains("4761739001010010"))
         try await host.end()
     }
 

@@ -1,3 +1,4 @@
+import CardReceipts
 import Foundation
 import KioskKit
 import KioskTestSupport
@@ -11,13 +12,27 @@ private actor Orders: KioskOrders {
     var order: KioskOrder? = KioskOrder(
         id: "1001", lines: [.init(title: "Ticket", quantity: 2, total: 12.34)], total: 12.34, currencyCode: "EUR")
     private(set) var outcomes: [KioskPaymentOutcome] = []
+    private(set) var payments: [PaymentResult] = []
+    /// The outcomes in words.
+    var told: [String] {
+        outcomes.map {
+            switch $0 {
+            case .approved(let amount, _): "approved \(amount)"
+            case .declined(let message): "declined: \(message ?? "")"
+            case .cancelled: "cancelled"
+            case .unknown: "unknown"
+            }
+        }
+    }
 
     func currentOrder() -> KioskOrder? { order }
 
     func settle(_ id: String, _ outcome: KioskPaymentOutcome) {
         outcomes.append(outcome)
         switch outcome {
-        case .approved: order?.status = .paid
+        case .approved(_, let payment):
+            payments.append(payment)
+            order?.status = .paid
         case .unknown: order?.status = .unknown
         case .declined, .cancelled: break
         }
@@ -65,8 +80,20 @@ private actor Orders: KioskOrders {
         #expect(answer.data["outcome"] as? String == "approved")
         #expect((answer.data["amount"] as? [String: Any])?["amount"] as? Int == 1234)
         #expect(await kiosk.bench.psp.calls.map(\.amount) == [12.34])
-        #expect(await kiosk.orders.outcomes == [.approved(12.34)])
+        #expect(await kiosk.orders.told == ["approved 12.34"])
         #expect(kiosk.states.last == "approved" && kiosk.states.contains("removeCard"), "\(kiosk.states)")
+        // What a receipt must say: the application's name and identifier, the last four digits, the response code.
+        let charged = try #require(await kiosk.orders.payments.first)
+        let receipt = try ReceiptContent(
+            merchant: .init(name: "Museum", address: ["Street 1"], country: "DE", merchantID: "1", terminalID: "2"),
+            order: ReceiptOrder(
+                id: "1001", lineItems: [.init(title: "Ticket", amount: 1234)], totals: .init(subtotal: 1234)),
+            payment: charged, date: Date(timeIntervalSince1970: 0))
+        let text = TextRenderer().render(ReceiptDocument(receipt, language: .english))
+        for part in ["12.34", "Visa", "0010", "A0000000031010", "AMOUNT PAID"] {
+            #expect(text.uppercased().contains(part.uppercased()), "\(part) in \(text)")
+        }
+        #expect(PaymentResult(id: "1", status: .approved, lastFour: "4761739001010010").lastFour == nil)
         // No more of the card than that it paid.
         #expect(!"\(kiosk.page.texts)".contains("4761"))
         let again = try await kiosk.page.request("payment.start", #"{"order":"1001"}"#)
@@ -108,7 +135,7 @@ private actor Orders: KioskOrders {
         let third = try await kiosk.page.request("payment.start", #"{"order":"1001"}"#)
         #expect(third.data["outcome"] as? String == "approved")
         #expect(
-            await kiosk.orders.outcomes == [.declined(message: "Insufficient funds"), .cancelled, .approved(12.34)])
+            await kiosk.orders.told == ["declined: Insufficient funds", "cancelled", "approved 12.34"])
     }
 
     @Test("A payment whose answer is lost is unknown, and the order is not open for another")
@@ -170,7 +197,7 @@ private actor Orders: KioskOrders {
         #expect(payment["order"] as? String == "1001" && payment["outcome"] == nil, "\(payment)")
         await kiosk.bench.psp.release()
         try await third.wait("approval") { third.events("payment.state").last?["state"] as? String == "approved" }
-        #expect(await kiosk.orders.outcomes == [.cancelled, .approved(12.34)])
+        #expect(await kiosk.orders.told == ["cancelled", "approved 12.34"])
         #expect(await kiosk.bench.psp.calls.count == 1)
     }
 
@@ -188,7 +215,7 @@ private actor Orders: KioskOrders {
         #expect(loyalty["member"] as? String == "****0001")
         #expect((loyalty["saved"] as? [String: Any])?["amount"] as? Int == 234)
         #expect(await kiosk.bench.psp.calls.map(\.amount) == [10])
-        #expect(await kiosk.orders.outcomes == [.approved(10)])
+        #expect(await kiosk.orders.told == ["approved 10"])
     }
 
     @Test("pass.read gives the last characters of a pass and its status")
@@ -216,13 +243,16 @@ private actor Orders: KioskOrders {
     func receipt() async throws {
         let host = BridgeHost(hostVersion: "1")
         host.register(
-            ReceiptCapability { order in
+            ReceiptCapability { order, locale in
+                if order == "german", locale != "de" { throw CancellationError() }
                 if order == "slow" { try await Task.sleep(for: .milliseconds(200)) }
                 if order == "broken" { throw CancellationError() }
                 if order == "unknown" { throw BridgeErrorPayload(.invalidRequest, "no such order") }
             })
         let page = try #require(Page(host))
         #expect(try await page.request("receipt.print", #"{"order":"1001"}"#).data["printed"] as? Bool == true)
+        let german = try await page.request("receipt.print", #"{"order":"german","locale":"de"}"#)
+        #expect(german.data["printed"] as? Bool == true)
         let slow = await page.begin("receipt.print", #"{"order":"slow"}"#)
         #expect(try await page.request("receipt.print", #"{"order":"1001"}"#).code == "BUSY")
         try await page.wait("receipt") { !page.responses(to: slow).isEmpty }

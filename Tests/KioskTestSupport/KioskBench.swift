@@ -278,7 +278,8 @@ package actor ScriptedService: PaymentServiceProvider {
     ) -> PaymentResult {
         PaymentResult(
             id: "payment-\(number)", status: status, idempotencyKey: call.key, amount: call.amount,
-            currency: call.currency, responseCode: status == .approved ? "00" : "51", message: message)
+            currency: call.currency, responseCode: status == .approved ? "00" : "51", message: message, lastFour: "0010"
+        )
     }
 
     package func release() {

@@ -1,12 +1,13 @@
 import Foundation
 import KioskBridge
+import KioskKit
 
 /// The orders of a demonstration: tickets, one order for each customer.
 actor DemoOrders: KioskOrders {
     private var number = 1000
     private var order: KioskOrder?
     /// The last orders that were paid, for their receipts.
-    private var paid: [KioskOrder] = []
+    private var paid: [KioskReceipts.Sale] = []
     private let currency: String
     private let amount: Decimal
 
@@ -27,10 +28,10 @@ actor DemoOrders: KioskOrders {
     func settle(_ id: String, _ outcome: KioskPaymentOutcome) {
         guard order?.id == id else { return }
         switch outcome {
-        case .approved(let amount):
+        case .approved(let amount, let payment):
             order?.status = .paid
             order?.total = amount
-            paid = paid.suffix(19) + [order].compactMap { $0 }
+            paid = paid.suffix(19) + [order].compactMap { $0 }.map { .init(order: $0, payment: payment, time: .now) }
         case .unknown: order?.status = .unknown
         case .declined, .cancelled: break
         }
@@ -39,6 +40,6 @@ actor DemoOrders: KioskOrders {
     /// Begins with the next customer, unless the present one's payment has an unknown outcome.
     func takeNextCustomer() { if order?.status == .paid { order = nil } }
 
-    /// Returns a paid order; nil if it is not, or was too long ago.
-    func paidOrder(_ id: String) -> KioskOrder? { paid.last { $0.id == id } }
+    /// Returns the sale of an order; nil if it is not paid, or was paid too long ago.
+    func sale(of id: String) -> KioskReceipts.Sale? { paid.last { $0.order.id == id } }
 }

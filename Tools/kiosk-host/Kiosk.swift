@@ -16,6 +16,7 @@ import TravelDocument
     /// The lines to show to the person who started it.
     private(set) var introduction: [String] = []
     private let orders: DemoOrders
+    private let receipts: KioskReceipts
     private var customer: VirtualCustomer?
     private var sandbox: SandboxProcess?
     private var following: Task<Void, Never>?
@@ -27,6 +28,7 @@ import TravelDocument
         self.host = host
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
         orders = DemoOrders(amount: amount, currency: options.currency)
+        receipts = try KioskReceipts(merchant: options.merchant, printer: options.printer)
         let reader = options.virtual ? VirtualReader(SoftwareACR122U()) : nil
         let trust = try Self.trust(options)
         host.register(
@@ -92,11 +94,11 @@ import TravelDocument
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
         host.register(PassCapability(service))
         host.register(
-            ReceiptCapability { [orders] id in
-                guard let order = await orders.paidOrder(id) else {
+            ReceiptCapability { [orders, receipts] id, locale in
+                guard let sale = await orders.sale(of: id) else {
                     throw BridgeErrorPayload(.invalidRequest, "order: one that is paid is due")
                 }
-                Terminal.remark("receipt of order \(order.id): \(order.total) \(order.currencyCode)")
+                try await receipts.print(sale, locale: locale)
             })
     }
 

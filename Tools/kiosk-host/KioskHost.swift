@@ -65,6 +65,17 @@ struct KioskHost: AsyncParsableCommand {
     @Option(help: .init("The payment service, with the protocol of psp-sandbox.", valueName: "address"))
     var service: String?
 
+    @Option(
+        help: .init(
+            """
+            The receipt printer: ipp://HOST/ipp/print, tcp://HOST:9100, /dev/usb/lp0, usb: or usb:VVVV:PPPP. Without one, \
+            receipts are written to standard error.
+            """, valueName: "address"))
+    var printer: String?
+
+    @Option(help: .init("The merchant on receipts: JSON as in receipt(1).", valueName: "file"))
+    var merchant: String?
+
     @Option(help: .init("The price of the order, in the currency's major unit.", valueName: "amount"))
     var amount = "12.34"
 

@@ -99,33 +99,6 @@ struct PrinterOptions: ParsableArguments {
 
 extension ESCPOSPrinter.Answers: ExpressibleByArgument {}
 
-extension ESCPOSPrinter.Address {
-    fileprivate init?(_ text: String) {
-        if text.hasPrefix("/") {
-            self = .device(path: text)
-        } else if text.hasPrefix("tcp://") {
-            guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty, parts.path.isEmpty,
-                let port = UInt16(exactly: parts.port ?? 9100)
-            else { return nil }
-            // An IPv6 address is in brackets.
-            self = .tcp(host: host.trimmingCharacters(in: ["[", "]"]), port: port)
-        } else if text.hasPrefix("usb:") {
-            let numbers = text.dropFirst(4).split(separator: ":", omittingEmptySubsequences: false)
-            if numbers == [""] {
-                self = .usb()
-            } else if numbers.count == 2, let vendor = UInt16(numbers[0], radix: 16),
-                let product = UInt16(numbers[1], radix: 16)
-            {
-                self = .usb(vendorID: vendor, productID: product)
-            } else {
-                return nil
-            }
-        } else {
-            return nil
-        }
-    }
-}
-
 extension PrinterCondition {
     /// The exit statuses of `--help`.
     fileprivate var exitStatus: Int32 {

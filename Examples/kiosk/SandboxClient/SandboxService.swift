@@ -53,12 +53,15 @@ package struct SandboxService: PaymentServiceProvider {
     private struct Payment: Decodable {
         let id: String, status: PaymentResult.Status, idempotencyKey: String
         let amount: String?, currency: String?, responseCode: String?, message: String?
+        /// The account number, masked.
+        let card: String?
 
         var result: PaymentResult {
             PaymentResult(
                 id: id, status: status, idempotencyKey: idempotencyKey,
                 amount: amount.flatMap { Decimal(string: $0, locale: Locale(identifier: "en_US_POSIX")) },
-                currency: currency, responseCode: responseCode, message: message)
+                currency: currency, responseCode: responseCode, message: message,
+                lastFour: card.map { String($0.suffix(4)) })
         }
     }
 

@@ -1,4 +1,5 @@
 package import CardReaders
+import CardReceipts
 import Foundation
 import KioskKit
 package import ProximityReader

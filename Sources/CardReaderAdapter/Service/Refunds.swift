@@ -1,3 +1,4 @@
+import CardReceipts
 import Foundation
 import KioskKit
 import Waiting

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A receipt printer that understands ESC/POS.
 public struct ESCPOSPrinter: ReceiptPrinterService {
     public enum Address: Hashable, Sendable {
@@ -8,6 +10,31 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
         /// Direct USB access without the kernel's driver, which gets the printer back afterward.  Takes the first
         /// printer, or the first with these identifiers.
         case usb(vendorID: UInt16? = nil, productID: UInt16? = nil, serialNumber: String? = nil)
+
+        /// Parses `tcp://HOST:9100`, the path of a device file, `usb:` or `usb:VVVV:PPPP`.
+        ///
+        /// - Returns: nil for any other text.
+        public init?(_ text: String) {
+            if text.hasPrefix("/") {
+                self = .device(path: text)
+            } else if text.hasPrefix("tcp://") {
+                guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty,
+                    parts.path.isEmpty, let port = UInt16(exactly: parts.port ?? 9100)
+                else { return nil }
+                // An IPv6 address is in brackets.
+                self = .tcp(host: host.trimmingCharacters(in: ["[", "]"]), port: port)
+            } else if text == "usb:" {
+                self = .usb()
+            } else if text.hasPrefix("usb:") {
+                let numbers = text.dropFirst(4).split(separator: ":", omittingEmptySubsequences: false)
+                guard numbers.count == 2, let vendor = UInt16(numbers[0], radix: 16),
+                    let product = UInt16(numbers[1], radix: 16)
+                else { return nil }
+                self = .usb(vendorID: vendor, productID: product)
+            } else {
+                return nil
+            }
+        }
     }
 
     /// The requests that the printer answers.

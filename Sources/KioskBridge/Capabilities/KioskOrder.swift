@@ -1,5 +1,6 @@
 import EMVContactless
 public import Foundation
+public import KioskKit
 
 /// An order at the kiosk.  The page shows it, and cannot change what is to be paid.
 public struct KioskOrder: Hashable, Sendable, Identifiable {
@@ -64,8 +65,9 @@ public protocol KioskOrders: Sendable {
 
 /// The outcome of a payment at the kiosk.
 public enum KioskPaymentOutcome: Hashable, Sendable {
-    /// The amount that was paid, in the currency's major unit.
-    case approved(Decimal)
+    /// The amount that was paid, in the currency's major unit, and the payment service's answer, which has what a
+    /// receipt must say (`ReceiptContent`).
+    case approved(Decimal, PaymentResult)
     /// A reason for the customer; nil if there is none.
     case declined(message: String?)
     /// Nobody has paid.

@@ -252,7 +252,7 @@ public import ProximityReader
     private func fix(_ price: KioskPrice) { attempt?.price = price }
 
     private func outcome(_ payment: PaymentResult, of amount: Decimal) -> KioskPaymentOutcome {
-        payment.status == .approved ? .approved(amount) : .declined(message: payment.message)
+        payment.status == .approved ? .approved(amount, payment) : .declined(message: payment.message)
     }
 
     private func answer(
@@ -262,7 +262,7 @@ public import ProximityReader
             "receipt": false, "amount": .money(attempt?.price?.amount ?? order.total, order.currencyCode, locale),
         ]
         switch outcome {
-        case .approved(let amount):
+        case .approved(let amount, _):
             answer["outcome"] = "approved"
             answer["amount"] = .money(amount, order.currencyCode, locale)
             answer["receipt"] = .bool(canPrintReceipts)

@@ -1,11 +1,13 @@
 /// The request `receipt.print`, which prints the receipt of a paid order.
 @MainActor public final class ReceiptCapability: BridgeRequestHandler {
-    private let printing: @Sendable (_ order: String) async throws -> Void
+    private let printing: @Sendable (_ order: String, _ locale: String?) async throws -> Void
     private var isPrinting = false
 
-    /// - Parameter print: prints the receipt of an order.  It throws ``BridgeErrorPayload``, or any error for
-    ///   `PRINT_FAILED`.
-    public init(print: @escaping @Sendable (_ order: String) async throws -> Void) { printing = print }
+    /// - Parameter print: prints the receipt of an order, in the language that the page shows; nil if it names none.
+    ///   It throws ``BridgeErrorPayload``, or any error for `PRINT_FAILED`.
+    public init(print: @escaping @Sendable (_ order: String, _ locale: String?) async throws -> Void) {
+        printing = print
+    }
 
     public let actions = ["receipt.print"]
     public var capabilities: [String: CapabilityState] { ["receipt.print": CapabilityState(isSupported: true)] }
@@ -18,7 +20,8 @@
         isPrinting = true
         defer { isPrinting = false }
         do {
-            try await printing(order)
+            let locale = request.payload.data?["locale"]?.text
+            try await printing(order, locale.flatMap { $0.utf8.count <= 35 ? $0 : nil })
             responder.respond(status: .success, data: ["printed": true])
         } catch let error as BridgeErrorPayload {
             responder.fail(error)

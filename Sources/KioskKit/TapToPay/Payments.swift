@@ -139,7 +139,7 @@ extension TapToPayService {
         var wasLost = false
         for pause in pauses.map(Optional.some) + [nil] {
             do {
-                let result = try await answer { psp in
+                var result = try await answer { psp in
                     switch kind {
                     case .payment:
                         try await psp.processPayment(
@@ -154,6 +154,7 @@ extension TapToPayService {
                 if let objection = result.objection(of: key, amount, currency) {
                     throw PaymentServiceError.noAnswer(objection)
                 }
+                result.receiptFacts = card.facts
                 return (result, open)
             } catch TapToPayError.takenBack {
                 throw TapToPayError.takenBack

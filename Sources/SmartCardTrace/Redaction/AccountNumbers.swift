@@ -257,7 +257,8 @@ enum AccountNumbers {
                 return self.digits(for: Array(digits.prefix(19)), key: key) + digits.dropFirst(19).map { _ in 0 }
             }
             let parts = parts(digits.count)
-            let keyed = key.map { decimal($0.hash(digits), parts.keyed) }
+            let keyed =
+                key.map { decimal($0.hash(digits), parts.keyed) }
                 ?? digits[parts.kept..<parts.kept + parts.keyed].map { ($0 + 1) % 10 }
             return whole(Array(digits.prefix(parts.kept)) + keyed, parts.following)
         }

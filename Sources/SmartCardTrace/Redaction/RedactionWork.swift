@@ -2,7 +2,7 @@ import SmartCard
 
 /// The redaction of one trace: the account numbers found in it, and the items taken out.
 struct RedactionWork {
-    /// Nil in a search.
+    /// The key of the replacements; nil in a search.
     let key: SipHash?
     let includingCryptograms: Bool
     private(set) var search: AccountNumbers.Search

@@ -35,11 +35,13 @@ import SmartCard
 /// frame keeps only its beginning.  Commands for storage cards (PC/SC part 3) lose their keys on every path.  The
 /// exchanges of a transparent session become zeros.
 public struct TraceRedaction: Sendable {
-    /// Nil in a search, which shall find the same each time.
+    /// The key of the replacements; nil in a search, which shall find the same each time.
     private let key: SipHash?
     private let includingCryptograms: Bool
 
-    private init(searchingFor includingCryptograms: Bool) { (key, self.includingCryptograms) = (nil, includingCryptograms) }
+    private init(searchingFor includingCryptograms: Bool) {
+        (key, self.includingCryptograms) = (nil, includingCryptograms)
+    }
 
     /// - Parameters:
     ///   - key: 16 bytes, to be kept secret; nil for a random key that is never revealed.
@@ -221,7 +223,8 @@ public struct TraceRedaction: Sendable {
         }
         if !messages.isEmpty {
             var known = secrets
-            let events = TraceRedaction(searchingFor: false).redacted(trace, on: lines, behind: open, knowing: &known).events
+            let events = TraceRedaction(searchingFor: false).redacted(trace, on: lines, behind: open, knowing: &known)
+                .events
             // What two messages hold together may be taken for something else in each.
             for message in messages where message.events.contains(where: { events[$0] != trace.events[$0] }) {
                 found.formUnion(message.events)

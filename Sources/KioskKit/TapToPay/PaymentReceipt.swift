@@ -1,0 +1,42 @@
+public import CardReceipts
+import EMVContactless
+public import Foundation
+import SmartCard
+
+extension ReceiptContent {
+    /// Creates the receipt of an approved payment.
+    ///
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
+    ///   - payment: an approved payment of this run of the program, with the amount, the currency and the last four
+    ///     digits that the payment service reports.
+    ///   - date: the time of the payment service's answer.
+    ///   - accountType: the type of the account; `Default` if none was selected.
+    ///   - timeZone: the time zone of the place of sale.
+    /// - Throws: `ReceiptError`; `ReceiptError.notPaid` for a payment that is not approved.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, payment: PaymentResult, date: Date,
+        accountType: String = "Default", timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        guard payment.status == .approved else { throw .notPaid }
+        guard let currency = payment.currency else { throw .missingRequiredField(.currency) }
+        guard let amount = payment.amount else { throw .missingRequiredField(.amount) }
+        guard let units = MinorUnits.units(amount, of: currency) else { throw .malformedField(.amount) }
+        let facts = payment.receiptFacts
+        let card = CardPresentTransactionDetails(
+            // No receipt shows the expiry date.
+            last4: payment.lastFour ?? "", expMonth: 0, expYear: 0,
+            brand: CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
+            receipt: facts.map {
+                ReceiptDetails($0, authorizationResponseCode: payment.responseCode ?? "", accountType: accountType)
+            },
+            readMethod: facts.map(CardReadMethod.init))
+        try self.init(
+            merchant: merchant, order: order,
+            charge: Charge(
+                id: payment.id, amount: units, currency: currency, status: .succeeded, created: date,
+                paymentMethod: card.brand == .interac ? .interacPresent(details: card) : .cardPresent(details: card)),
+            date: date, timeZone: timeZone)
+    }
+}
