@@ -41,12 +41,7 @@ struct APDUTrace: AsyncParsableCommand {
     private static func run() async -> Int32 {
         let isProgramRun = CommandLineProgram.isGiven
         do {
-            var command = try parseAsRoot(CommandLineProgram.otherArguments)
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
+            try await parseAndRun(CommandLineProgram.otherArguments)
             return 0
         } catch let error as ExitCode {
             // The command has already reported everything.

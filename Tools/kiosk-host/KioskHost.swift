@@ -98,12 +98,7 @@ struct KioskHost: AsyncParsableCommand {
         }
         await ProgramExit.whenDone {
             do {
-                var command = try parseAsRoot()
-                if var command = command as? any AsyncParsableCommand {
-                    try await command.run()
-                } else {
-                    try command.run()
-                }
+                try await parseAndRun()
                 return 0
             } catch {
                 return Terminal.report(error, of: self)

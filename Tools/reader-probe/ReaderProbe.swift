@@ -35,12 +35,7 @@ struct ReaderProbe: AsyncParsableCommand {
         ProgramExit.takeSignals(giveBack: Machine.giveBack)
         await ProgramExit.whenDone {
             do {
-                var command = try parseAsRoot()
-                if var command = command as? any AsyncParsableCommand {
-                    try await command.run()
-                } else {
-                    try command.run()
-                }
+                try await parseAndRun()
                 return 0
             } catch {
                 return Terminal.report(error, of: self)

@@ -29,12 +29,7 @@ struct Receipt: AsyncParsableCommand {
         ProgramExit.takeSignals()
         var status: Int32 = 0
         do {
-            var command = try parseAsRoot()
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
+            try await parseAndRun()
         } catch let error as ReceiptError {
             status = Terminal.report(ToolError.usage("\(error)", error.hint), of: self)
         } catch let error as ExternalProgramError {
