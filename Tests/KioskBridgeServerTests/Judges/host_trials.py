@@ -71,10 +71,14 @@ async def under_way(page, sandbox):
 
 MOMENTS = {
     "before the card": (["--pause", "60000"], None, no_card, 0),
-    "while the card is read": (["--fault", "slow=250"], None, card_read, 0),
+    "while the card is read": (["--fault", "slow=200"], None, card_read, 0),
     "after the approval": ([], "late", approved, 1),
     "before the approval": ([], "delayed", under_way, 1),
 }
+
+
+class Missed(Exception):
+    """The moment was over before the kill: this machine has held the test up."""
 
 
 async def moment(browser, programs, name):
@@ -102,7 +106,9 @@ async def moment(browser, programs, name):
         await offers_no_payment(page, "with an unknown outcome")
         said = await page.eval("document.querySelector('main h1').innerText")
         await until(lambda: not sandbox.ask("faults")["delayed"], "the end of the call that was under way")
-        await until(lambda: len(sandbox.books) == booked, f"{booked} payments in the books")
+        if len(sandbox.books) > booked:
+            raise Missed
+        expect(len(sandbox.books) == booked, f"{booked} payments: {sandbox.books}")
         await until(lambda: all(one["status"] != "approved" for one in sandbox.books), "the reversal")
 
         await leave(page)
@@ -123,7 +129,14 @@ async def moment(browser, programs, name):
 
 async def killed(browser, programs, *names):
     for name in names or MOMENTS:
-        await moment(browser, programs, name)
+        for _ in range(10):
+            try:
+                await moment(browser, programs, name)
+                break
+            except Missed:
+                print(f"killed too late: {name}", flush=True)
+        else:
+            raise AssertionError(f"ten times too late: {name}")
 
 
 async def pages(browser, programs):
@@ -183,6 +196,8 @@ async def customers(browser, programs, count="60"):
               f"the service {first[3]} to {last[3]} bytes", flush=True)
         expect(last[0] < first[0] * 1.15 + 100_000, "the heap of the page grows")
         expect(last[1] < first[1] * 1.5 + 200 and last[2] <= first[2] + 2, "the nodes of the page grow")
+        # What the virtual reader records of its radio, 3 kB each, and timers of a minute; then what the heap rounds up to.
+        expect(last[3] - first[3] < 4_000 * (count - warm) + 2_000_000, "the memory of the service grows")
     finally:
         kiosk.stop()
         sandbox.stop()
