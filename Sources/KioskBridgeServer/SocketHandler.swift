@@ -56,6 +56,8 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             self.heartbeat?.cancel()
             self.isClosing = true
             self.received = []
+            // The connection has this handler as the way to its page.
+            self.connection = nil
             Task { @MainActor in
                 connection.close()
                 self.doors.hostEnds()

@@ -57,6 +57,40 @@ import Testing
         try await host.end()
     }
 
+    /// Runs a trial of `Judges/host_trials.py`.
+    private func trial(_ arguments: String...) async throws -> Program.Outcome {
+        let judge = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Judges/host_trials.py").path
+        let programs = URL(filePath: Program.built("kiosk-host")).deletingLastPathComponent().path
+        let outcome = try await Program.run(
+            ["/usr/bin/python3", judge, programs] + arguments, environment: ["PYTHONDONTWRITEBYTECODE": "1"],
+            timeout: .seconds(280))
+        print(outcome.output, terminator: "")
+        #expect(outcome.status == 0, "\(outcome)")
+        return outcome
+    }
+
+    @Test(
+        "C13 A service that is killed during a tap pays nothing twice: the page says what is not known, and the next customer pays",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
+        arguments: [
+            ("before the card", "nothing"), ("while the card is read", "nothing"), ("after the approval", "declined"),
+            ("before the approval", "declined"),
+        ])
+    func killed(_ moment: String, _ booked: String) async throws {
+        let outcome = try await trial("killed", moment)
+        let line =
+            "killed \(moment): “The payment may have happened”; booked: \(booked); then paid: ['11.11']"
+        #expect(outcome.output.contains(line), "\(outcome)")
+    }
+
+    @Test(
+        "C13 Neither page nor service grow with their customers",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
+    func customers() async throws {
+        let count = ProcessInfo.processInfo.environment["KIOSK_CUSTOMERS"] ?? "60"
+        #expect(try await trial("customers", count).output.contains("\(count) customers in"))
+    }
+
     @Test(
         "C13 With the managed policies Chromium opens the kiosk's page and nothing else",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),

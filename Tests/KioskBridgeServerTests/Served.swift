@@ -20,7 +20,7 @@ struct Served: Sendable {
 
     /// Starts a server on a free port, and looks after `body` that nothing is left of its clients.
     static func run(
-        limits: BridgeLimits = BridgeLimits(), patience: BridgeServer.Patience = .init(),
+        limits: BridgeLimits = BridgeLimits(), patience: BridgeServer.Patience = patience,
         foreignOrigins: Set<String> = [], _ body: (Served) async throws -> Void
     ) async throws {
         let (host, log) = await makeHost(limits)
@@ -41,6 +41,9 @@ struct Served: Sendable {
         await server.stop()
         #expect(await !host.isConnected)
     }
+
+    /// On a busy machine clients are slow, too.
+    static let patience = BridgeServer.Patience(request: .seconds(120), heartbeat: .seconds(120))
 
     /// Waits until no connection and no page is left.
     func isEmpty() async throws {
@@ -65,7 +68,8 @@ struct Served: Sendable {
         let host = BridgeHost(configuration: configuration)
         let log = Log()
         // Never answers.
-        host.registerCustomCapability("test.hold", version: "1.0") { _, _ in
+        host.registerCustomCapability("test.hold", version: "1.0") { [weak host] _, _ in
+            host?.send(event: "test.held", data: [:])
             try? await Task.sleep(for: .seconds(100))
             log.abandoned += 1
         }

@@ -29,14 +29,15 @@ import TravelDocument
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
         orders = DemoOrders(amount: amount, currency: options.currency)
         receipts = try KioskReceipts(merchant: options.merchant, printer: options.printer)
-        let reader = options.virtual ? VirtualReader(SoftwareACR122U()) : nil
+        let reader = try options.reader()
         let trust = try Self.trust(options)
         host.register(
             NFCReadCapability(reader: reader.map { .reader($0) } ?? .automatic, trust: { trust }))
         let service = try await service(options, reader)
         if let service { try await takePayments(service, isVirtual: reader != nil) }
         if let reader {
-            let customer = VirtualCustomer(reader.device, document: options.document, card: options.card)
+            let customer = VirtualCustomer(
+                reader.device, document: options.document, card: options.card, pause: .milliseconds(options.pause))
             customer.follow(host, service?.reader)
             self.customer = customer
             introduction += [

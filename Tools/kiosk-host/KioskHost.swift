@@ -48,6 +48,15 @@ struct KioskHost: AsyncParsableCommand {
     @Option(help: .init("The virtual card or phone.", valueName: "name"))
     var card = "phone-apple"
 
+    @Option(
+        help: .init(
+            "The time after which the virtual customer puts down what is asked for, in milliseconds; with 0 the reader notices it at once, too.",
+            valueName: "milliseconds"))
+    var pause = 1000
+
+    @Option(help: .init("A fault of the virtual reader, as virtual-reader names them. Repeatable.", valueName: "fault"))
+    var fault: [String] = []
+
     @Option(help: .init("The port; 0 for any that is free.", valueName: "number"))
     var port = 8780
 
@@ -118,6 +127,19 @@ struct KioskHost: AsyncParsableCommand {
         for name in virtual ? [document, card] : [] where Demonstration.card(name) == nil {
             throw ValidationError("no card “\(name)”: virtual-reader --list-cards shows them")
         }
+        guard (0...60_000).contains(pause) else { throw ValidationError("--pause takes 0 to 60000") }
+        do { _ = try faults } catch { throw ValidationError("\(error): virtual-reader --list-faults shows them") }
+    }
+
+    /// The faults of the virtual reader.
+    private var faults: [SoftwareReaderFault] { get throws { try fault.map { try SoftwareReaderFault($0) } } }
+
+    /// The virtual reader; nil without one.
+    func reader() throws -> VirtualReader? {
+        guard virtual else { return nil }
+        var profile = ACR122UProfile.firmware216
+        if pause == 0 { profile.detectionDelay = .zero }
+        return VirtualReader(SoftwareACR122U(profile: profile, faults: try faults))
     }
 
     @MainActor func run() async throws {

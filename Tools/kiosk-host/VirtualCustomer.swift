@@ -9,14 +9,17 @@ import SmartCardSimulator
     private let device: SoftwareACR122U
     private let document: String
     private let card: String
+    /// As long as it takes to see on the page what is asked for.
+    private let pause: Duration
     private var presented: (any VirtualCard)?
     private var tasks: [Task<Void, Never>] = []
 
     /// - Parameters:
     ///   - document: the name of the virtual document.
     ///   - card: the name of the virtual card or phone.
-    init(_ device: SoftwareACR122U, document: String, card: String) {
-        (self.device, self.document, self.card) = (device, document, card)
+    ///   - pause: the time before something is put on the reader.
+    init(_ device: SoftwareACR122U, document: String, card: String, pause: Duration) {
+        (self.device, self.document, self.card, self.pause) = (device, document, card, pause)
     }
 
     func follow(_ host: BridgeHost, _ reader: PaymentCardReader?) {
@@ -42,13 +45,12 @@ import SmartCardSimulator
 
     /// - Parameter isOver: tells when the card can be taken away; nil: the reader tells it.
     private func present(_ name: String?, until isOver: (() -> Bool)?) async {
-        // As long as it takes to see on the page what is asked for.
-        try? await Task.sleep(for: .seconds(1))
+        try? await Task.sleep(for: pause)
         guard isOver?() != true, presented == nil, let card = name.flatMap(Demonstration.card) else { return }
         presented = card
         device.insert(card)
         guard let isOver else { return }
-        while !isOver() { try? await Task.sleep(for: .milliseconds(100)) }
+        while !isOver() { try? await Task.sleep(for: min(pause, .milliseconds(100)) + .milliseconds(1)) }
         remove()
     }
 

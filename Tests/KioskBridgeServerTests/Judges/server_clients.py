@@ -136,6 +136,8 @@ class Page:
             if opcode == 1:
                 return json.loads(data)
             expect(opcode in (9, 10), f"opcode {opcode}: {data}")
+            if opcode == 9:
+                self.send(10, data)
 
     def code(self):
         """The code with which the server closes; None if it just closes."""
@@ -170,6 +172,11 @@ class Page:
         proof = hmac.new(self.token.encode(), nonce.encode(), "sha256").hexdigest()
         expect(self.response("hello")["payload"]["data"]["proof"] == proof, "proof")
         return self
+
+    def vanish(self):
+        """It is gone at once, with all that it has not taken."""
+        self.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.s.close()
 
     def leave(self, code=1000):
         self.send(8, struct.pack(">H", code))
@@ -502,7 +509,7 @@ def slow():
         s = dial()
         s.sendall(text.encode())
         trickling.append(s)
-    for _ in range(30):
+    while trickling and time.monotonic() < start + 60:
         time.sleep(0.1)
         for s in list(trickling):
             try:
@@ -517,8 +524,6 @@ def slow():
                 s.setblocking(True)
             except OSError:
                 trickling.remove(s)
-        if not trickling:
-            break
     expect(not trickling, f"{len(trickling)} are open after {time.monotonic() - start:.1f} s")
     good()
 
@@ -526,20 +531,29 @@ def slow():
 def many():
     """Of 200 connections 64 stay."""
     connections = [dial() for _ in range(200)]
-    time.sleep(0.3)
-    closed = 0
-    for s in connections:
-        s.setblocking(False)
-        try:
-            closed += s.recv(1) == b""
-        except BlockingIOError:
-            pass
-        except ConnectionResetError:
-            closed += 1
-    expect(closed == 136, f"{closed} are closed")
+    # All 200 have been taken or refused when the last one has: they come in their order.
+    end = time.monotonic() + 60
+    closed = set()
+    while 199 not in closed and len(closed) < 136:
+        expect(time.monotonic() < end, f"{len(closed)} are closed")
+        time.sleep(0.02)
+        for number, s in enumerate(connections):
+            s.setblocking(False)
+            try:
+                if number not in closed and s.recv(1) == b"":
+                    closed.add(number)
+            except BlockingIOError:
+                pass
+            except ConnectionResetError:
+                closed.add(number)
+    expect(len(closed) == 136, f"{len(closed)} are closed")
+    # Those that stay are served.
+    for number in set(range(200)) - closed:
+        connections[number].settimeout(60)
+        expect(request(get("/"), connections[number])[0] == 200, f"connection {number}")
     for s in connections:
         s.close()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while True:
         try:
             if request(get("/"))[0] == 200:
@@ -609,9 +623,9 @@ def life():
     # Requests that are open when the page goes are given up.
     page = Page().works()
     page.ask("test.hold", "hold")
-    time.sleep(0.05)
-    page.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    page.s.close()
+    while page.message()["payload"]["action"] != "test.held":
+        pass
+    page.vanish()
     free()
 
 
@@ -630,52 +644,87 @@ def vanish():
 
 def silent():
     """A page that answers no ping is closed; the pings of this server are 0.2 s apart."""
-    page = Page()
-    start = time.monotonic()
-    pings = 0
-    while time.monotonic() < start + 1:
-        opcode, data = page.frame()
-        if opcode == 9:
-            pings += 1
-            page.send(10, data)
-    expect(pings >= 3, f"{pings} pings")
-    start = time.monotonic()
-    page.code()
-    expect(time.monotonic() - start < 30, "it is closed late")
-    good()
+    # A machine that holds this process up for that long makes a silent page of a good one: it comes again.
+    for _ in range(20):
+        page, pings = Page(), 0
+        try:
+            while pings < 3:
+                opcode, data = page.frame()
+                if opcode == 9:
+                    pings += 1
+                    page.send(10, data)
+            break
+        except (EOFError, ConnectionError):
+            pass
+    expect(pings == 3, f"{pings} pings")
+    # It says nothing more, and reads to the end; without a heartbeat that is never.
+    expect(page.code() is None, "it is told a code")
+    Page().s.close()
 
 
-def flood():
-    """10,000 messages and then 10,000 pings at once: they are held back, and others are served meanwhile."""
+def flood(rate):
+    """More messages than so many a second are held back, as many as there are; others are served meanwhile."""
+    rate = int(rate)
     page = Page().works()
-    page.s.setblocking(False)
+    start = time.monotonic()
     event = frame(1, json.dumps({"v": 1, "type": "event", "correlationId": "e", "payload": {
         "action": "journey.activity", "data": {}}}).encode())
-    data = event * 10_000
-    start, sent, slowest = time.monotonic(), 0, 0
-    while time.monotonic() < start + 1.5:
+    # What is saved up is taken at once; two seconds' worth more takes two seconds, however fast it comes.
+    page.s.sendall(event * (3 * rate))
+    page.ask("capability.query", "behind")
+    page.response("behind")
+    passed = time.monotonic() - start
+    expect(passed >= 1.9, f"{3 * rate} messages in {passed:.3f} s")
+    # Of 10,000 at once nearly all are still there after others were served: these need 200 s.
+    page.s.setblocking(False)
+    data, sent = event * 10_000, 0
+    while sent < len(data):
         try:
-            sent += page.s.send(data[sent % len(event):][:200_000])
+            sent += page.s.send(data[sent:])
         except BlockingIOError:
-            time.sleep(0.01)
-        begin = time.monotonic()
+            break
+    for _ in range(100):
         expect(request(get("/"))[0] == 200, "a page for another one")
-        slowest = max(slowest, time.monotonic() - begin)
-    expect(slowest < 20, f"an answer took {slowest:.3f} s")
-    page.s.close()
+    page.vanish()
     good()
     # Pings whose answers nobody takes.
     page = Page(buffer=4096)
     page.s.setblocking(False)
-    ping, start, sent = frame(9, b"x" * 125) * 1000, time.monotonic(), 0
-    while time.monotonic() < start + 0.5:
+    ping, sent = frame(9, b"x" * 125) * 10_000, 0
+    while sent < len(ping):
         try:
-            sent += page.s.send(ping[sent % 131:])
+            sent += page.s.send(ping[sent:])
         except BlockingIOError:
-            time.sleep(0.01)
+            break
+    for _ in range(20):
+        expect(request(get("/"))[0] == 200, "a page for another one")
     print(f"{sent // 131} pings were sent")
-    page.s.close()
+    page.vanish()
     good()
+
+
+def held():
+    """A page that is held back answers no ping either, and is not taken for gone: the pings of this server are 0.2 s apart."""
+    page = Page()
+    event = frame(1, json.dumps({"v": 1, "type": "event", "correlationId": "e", "payload": {
+        "action": "journey.activity", "data": {}}}).encode())
+    page.s.sendall(event * 150)
+    page.ask("capability.query", "behind")
+    pings = 0
+    while True:
+        opcode, data = page.frame()
+        pings += opcode == 9
+        if opcode == 1 and json.loads(data)["correlationId"] == "behind":
+            break
+    expect(pings >= 3, f"{pings} pings")
+    # It goes with thousands of messages that nobody has taken: another page comes in long before those are.
+    page.s.setblocking(False)
+    try:
+        page.s.send(event * 10_000)
+    except BlockingIOError:
+        pass
+    page.s.close()
+    Page().s.close()
 
 
 def unread():
@@ -776,7 +825,7 @@ def library():
 
 
 CASES = {f.__name__: f for f in [
-    good, frames, messages, admission, pages, foreign, http, smuggling, slow, many, noise, life, vanish, silent, flood,
+    good, frames, messages, admission, pages, foreign, http, smuggling, slow, many, noise, life, vanish, silent, flood, held,
     unread, unready, stay, library]}
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""kiosk-host and psp-sandbox as processes, which can be killed and started again at the same address with the same folder."""
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+# Tests may share two cores with others: what comes soon or never is waited for this long.
+PATIENCE = 60
+
+
+async def until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"never: {what}")
+        await asyncio.sleep(0.01)
+
+
+class Sandbox:
+    """The payment service; it outlives the kiosk, as a real one does."""
+
+    async def start(self, programs, *arguments):
+        self.process = await asyncio.create_subprocess_exec(
+            f"{programs}/psp-sandbox", "--port", "0", "--quiet", *arguments, stdout=asyncio.subprocess.PIPE)
+        line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
+        self.address = re.search(rb"http://\S+", line)[0].decode()
+        return self
+
+    def ask(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.address}/{path}", data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    @property
+    def books(self):
+        return self.ask("payments")
+
+    def stop(self):
+        if self.process.returncode is None:
+            self.process.kill()
+
+
+class Kiosk:
+    """kiosk-host with a virtual reader.  Its port is below those that the system gives to others meanwhile."""
+
+    def __init__(self, programs, sandbox=None):
+        self.programs, self.sandbox, self.port, self.process = programs, sandbox, None, None
+        self.folder = tempfile.mkdtemp(prefix="kiosk-host-")
+        self.environment = {
+            **os.environ, "XDG_STATE_HOME": self.folder, "XDG_DATA_HOME": self.folder, "STATE_DIRECTORY": "",
+            "PCSCLITE_CSOCK_NAME": "/nonexistent"}
+
+    async def start(self, *arguments, **environment):
+        service = ["--service", self.sandbox.address] if self.sandbox else []
+        ports = [self.port] if self.port else random.sample(range(20_000, 30_000), 20)
+        for port in ports:
+            self.process = await asyncio.create_subprocess_exec(
+                f"{self.programs}/kiosk-host", "--virtual", "--port", str(port), *service, *arguments,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+                env={**self.environment, **environment})
+            line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
+            if line:
+                self.port, self.address = port, line.decode().strip()
+                return self
+        raise AssertionError(f"kiosk-host does not start: {await self.process.stderr.read()}")
+
+    async def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+    def status(self, field):
+        """A number of proc(5), status."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{field}:\s+(\d+)", text, re.M)[1])
+
+    def stop(self):
+        if self.process and self.process.returncode is None:
+            self.process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
