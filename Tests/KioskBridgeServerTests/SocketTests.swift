@@ -74,8 +74,9 @@ struct SocketTests {
         try await Served.run { served in
             let blocking = Task {
                 while !Task.isCancelled {
-                    await MainActor.run { _ = usleep(20_000) }
-                    try? await Task.sleep(for: .milliseconds(1))
+                    await MainActor.run { _ = usleep(10_000) }
+                    // The other tests of this process need the main actor, too.
+                    try? await Task.sleep(for: .milliseconds(10))
                 }
             }
             defer { blocking.cancel() }
