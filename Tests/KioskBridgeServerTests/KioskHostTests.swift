@@ -76,6 +76,15 @@ import Testing
     }
 
     @Test(
+        "C13 The second of two pages says so, and comes in when the first is closed",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
+    func pages() async throws {
+        #expect(
+            try await trial("pages").output.contains(
+                "second: This kiosk cannot be used This page is open in another window."))
+    }
+
+    @Test(
         "C13 Neither page nor service grow with their customers",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {
