@@ -224,7 +224,8 @@ let package = Package(
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.
         .target(
-            name: "KioskPage", path: "Examples/kiosk-page", exclude: ["README.md"], resources: [.embedInCode("page")]),
+            name: "KioskPage", path: "Examples/kiosk-page", exclude: ["README.md", "pictures"],
+            resources: [.embedInCode("page")]),
         // Connects KioskKit's applications to psp-sandbox, with the keys of a demonstration.  The program that KioskKitTests
         // kill uses it, too.
         .target(

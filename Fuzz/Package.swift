@@ -16,13 +16,13 @@ let package = Package(
         .target(
             name: "Fuzzing",
             dependencies: [
-                "CardEncryption", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace",
+                "CardEncryption", "EMVContactless", "KioskBridge", "SmartCard", "SmartCardSimulator", "SmartCardTrace",
                 "TravelDocument", "TravelDocumentImages", "WalletPasses",
             ].map(product) + [.product(name: "Crypto", package: "swift-crypto")])
     ]
         + [
             "transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction", "travel-document",
-            "travel-document-chip", "travel-document-image", "passes",
+            "travel-document-chip", "travel-document-image", "passes", "bridge",
         ].map {
             .executableTarget(name: $0, dependencies: ["Fuzzing"])
         })

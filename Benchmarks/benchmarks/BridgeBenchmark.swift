@@ -44,7 +44,7 @@ extension Benchmarks {
             """
             bridge: from a request to its answer \(microseconds(quantile(answers, 0.5))), p99 \(microseconds(answer))\
             \(Limit.verdict(.milliseconds(1), answer)); from an event to the page \(microseconds(quantile(events, 0.5))), \
-            p99 \(microseconds(event))\(Limit.verdict(.milliseconds(1), event)); \(woken) wake-ups in \(seconds) idle s\
+            p99 \(microseconds(event))\(Limit.verdict(.milliseconds(5), event)); \(woken) wake-ups in \(seconds) idle s\
             \(Limit.verdict("20", isKept: woken <= 20))
             """)
     }

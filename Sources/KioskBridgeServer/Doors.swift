@@ -20,6 +20,8 @@ final class Doors: Sendable {
     private struct Visits {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var errands = 0
+        /// The pages that the host has taken in.
+        var pages = 0
         var areOver = false
         var waiter: CheckedContinuation<Void, Never>?
 
@@ -46,7 +48,8 @@ final class Doors: Sendable {
             return PageRequests.Answer(refusal.status, "The connection is refused.")
         }
         let admission = admission.withLock { $0 }
-        return pages.answer(request, admission) { issueToken(to: $0) }
+        let isOccupied = visits.withLock { $0.pages > 0 }
+        return pages.answer(request, admission, isOccupied: isOccupied) { issueToken(to: $0) }
     }
 
     /// Judges a request for a WebSocket.
@@ -105,6 +108,9 @@ final class Doors: Sendable {
     func hostBegins() { visits.withLock { $0.errands += 1 } }
 
     func hostEnds() { leave { $0.errands -= 1 } }
+
+    /// Counts a page that the host has taken in, or that has gone.
+    func count(_ pages: Int) { visits.withLock { $0.pages += pages } }
 
     private func leave(_ change: (inout Visits) -> Void) {
         let waiter = visits.withLock { visits -> CheckedContinuation<Void, Never>? in

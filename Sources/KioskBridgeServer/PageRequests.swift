@@ -29,8 +29,12 @@ struct PageRequests {
 
     let files: [String: BridgeServer.File]
 
-    /// - Parameter issue: makes a token for an origin.
-    func answer(_ request: Request, _ admission: borrowing Admission, issue: (String) -> String) -> Answer {
+    /// - Parameters:
+    ///   - isOccupied: true while a page is connected, so that another one is refused (409), which it cannot see.
+    ///   - issue: makes a token for an origin.
+    func answer(
+        _ request: Request, _ admission: borrowing Admission, isOccupied: Bool = false, issue: (String) -> String
+    ) -> Answer {
         guard admission.names(request.hosts), let host = request.hosts.first else {
             return Answer(421, "This is not the server of that name.")
         }
@@ -40,7 +44,8 @@ struct PageRequests {
         let origin = "http://\(host)"
         if path == "/token" {
             guard request.fetchSite == "same-origin", request.isMarked else { return Answer(403, "Only for the page.") }
-            return Answer("application/json", Array("{\"token\":\"\(issue(origin))\"}".utf8))
+            let occupied = isOccupied ? #","occupied":true"# : ""
+            return Answer("application/json", Array("{\"token\":\"\(issue(origin))\"\(occupied)}".utf8))
         }
         if path == "/bridge" { return Answer(426, "Only for a WebSocket.") }
         guard let file = files[path] else { return Answer(404, "There is no such file.") }

@@ -49,6 +49,7 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     /// Begins with the page, on the event loop; its end is told the host, once, and counts as ``Doors/hostEnds()``.
     func begin(with connection: BridgeConnection) {
         self.connection = connection
+        doors.count(1)
         heartbeat = channel.eventLoop.scheduleRepeatedTask(
             initialDelay: patience.heartbeat, delay: patience.heartbeat
         ) { [weak self] _ in self?.beat() }
@@ -60,6 +61,7 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             self.connection = nil
             Task { @MainActor in
                 connection.close()
+                self.doors.count(-1)
                 self.doors.hostEnds()
             }
         }

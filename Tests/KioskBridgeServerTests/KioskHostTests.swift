@@ -84,6 +84,23 @@ import Testing
     }
 
     @Test(
+        "C13 The second of two pages says so, and comes in when the first is closed",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
+    func pages() async throws {
+        #expect(
+            try await trial("pages").output.contains(
+                "second: This kiosk cannot be used This page is open in another window."))
+    }
+
+    @Test(
+        "C11 A payment is made while 10,000 messages of its page wait; a kiosk with nothing to do does not wake up",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
+        arguments: ["flood", "idle"])
+    func numbers(_ name: String) async throws {
+        #expect(try await trial(name).output.contains("\(name): "))
+    }
+
+    @Test(
         "C13 Neither page nor service grow with their customers",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {

@@ -130,6 +130,17 @@ struct PageRequestTests {
         }
     }
 
+    @Test("C2 /token tells a page that another one is connected")
+    func occupied() throws {
+        let files = ["/": BridgeServer.File(contentType: "text/html", bytes: [])]
+        let admission = Admission(port: 8780, tokens: TokenBook())
+        let answer = PageRequests(files: files).answer(
+            Self.request("/token", site: "same-origin", isMarked: true), admission, isOccupied: true
+        ) { _ in Self.token }
+        #expect(answer.status == 200)
+        #expect(String(decoding: answer.bytes, as: UTF8.self) == #"{"token":"\#(Self.token)","occupied":true}"#)
+    }
+
     @Test("C1 what a page may do is named in every answer: scripts, frames and connections of its own only")
     func headers() throws {
         let fields = Dictionary(

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import KioskBridge
+@_spi(Fuzzing) @testable import KioskBridge
 
 /// Pages that lie: texts made of messages that are right and changed a little, against a model of what a
 /// conversation may do.

@@ -2,7 +2,7 @@ import CardEncryption
 import Foundation
 import Testing
 
-@testable import KioskBridge
+@_spi(Fuzzing) @testable import KioskBridge
 
 @Suite struct MessageTests {
     @Test(

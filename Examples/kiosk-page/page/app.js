@@ -371,16 +371,16 @@ function receipt(key) {
 // The host's events.
 
 // Views in which nothing of a customer is going on.
-const quiet = new Set(["connecting", "launcher", "outOfService", "warning", "complete", "orderNone"]);
+const quiet = new Set(["connecting", "occupied", "launcher", "outOfService", "warning", "complete", "orderNone"]);
 
 function settleService() {
   if (!state.inService || state.inBackground) {
     if (quiet.has(state.view)) show(state.inService ? "connecting" : "outOfService");
-  } else if (state.view === "outOfService" || state.view === "connecting") goHome();
+  } else if (["outOfService", "connecting", "occupied"].includes(state.view)) goHome();
 }
 
-bridge.on("open", ({ inService, capabilities, payment, order }) => {
-  Object.assign(state, { isLost: false, inService, capabilities });
+bridge.on("open", ({ inService, background = false, capabilities, payment, order }) => {
+  Object.assign(state, { isLost: false, inService, inBackground: background, capabilities });
   const mine = state.payment?.order;
   if (payment && (state.view === "payLost" ? payment.order === mine : quiet.has(state.view) && payment.state !== "idle")) {
     state.order ??= order;
@@ -402,6 +402,7 @@ bridge.on("lost", () => {
   if (state.view === "tap" && !operation) return show("payLost");
   render();
 });
+bridge.on("occupied", () => state.view === "connecting" && show("occupied"));
 bridge.on("refused", () => show("refused"));
 bridge.on("host.capabilitiesChanged", ({ capabilities }) => {
   state.capabilities = capabilities;

@@ -21,6 +21,7 @@ const rows = {
 
   "connecting.title": ["One moment, please", "Einen Moment, bitte", "Un instant, s’il vous plaît", "Un momento, por favor"],
   "connecting.lead": ["The kiosk is getting ready.", "Der Kiosk wird vorbereitet.", "La borne se prépare.", "El quiosco se está preparando."],
+  "occupied.lead": ["This page is open in another window.", "Diese Seite ist in einem anderen Fenster offen.", "Cette page est ouverte dans une autre fenêtre.", "Esta página está abierta en otra ventana."],
   "link.lost": ["The kiosk is connecting again.", "Der Kiosk verbindet sich neu.", "La borne se reconnecte.", "El quiosco se está reconectando."],
   "unavailable.title": ["This kiosk cannot be used", "Dieser Kiosk ist nicht benutzbar", "Cette borne est inutilisable", "Este quiosco no se puede usar"],
   "unavailable.noHost": ["This page works only on the kiosk itself.", "Diese Seite funktioniert nur am Kiosk selbst.", "Cette page ne fonctionne que sur la borne.", "Esta página solo funciona en el propio quiosco."],

@@ -371,6 +371,7 @@ const still = (picture, title, text) => (app) => plain(app, { picture, title, te
 
 export const views = {
   connecting: still("clock", "connecting.title", "connecting.lead"),
+  occupied: still("pause", "unavailable.title", "occupied.lead"),
   noHost: still("pause", "unavailable.title", "unavailable.noHost"),
   refused: still("warning", "unavailable.title", "error.other"),
   outOfService: still("pause", "outOfService.title", "outOfService.lead"),

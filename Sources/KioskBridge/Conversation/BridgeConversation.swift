@@ -1,8 +1,11 @@
 /// The host's part of the conversation with one page, without I/O: text in, actions out.
 ///
 /// It answers each request once, keeps the number of open requests within the limits, and numbers the events.
-struct BridgeConversation {
-    enum Action: Hashable, Sendable {
+@_spi(Fuzzing)
+public struct BridgeConversation {
+    /// An order of the conversation.
+    public enum Action: Hashable, Sendable {
+        /// A text for the page.
         case send(String)
         /// Close codes of RFC 6455, section 7.4.1: 1007 for a text that is no JSON, 1008 for one that is no message.
         case close(code: UInt16, reason: String)
@@ -18,14 +21,16 @@ struct BridgeConversation {
 
     let limits: BridgeLimits
     /// The requests that are not answered.
-    private(set) var open: [String: BridgeMessage] = [:]
+    public private(set) var open: [String: BridgeMessage] = [:]
     private var sequence: Int64 = 0
-    private(set) var isEnded = false
+    /// True after the conversation has ended: nothing more is said.
+    public private(set) var isEnded = false
     /// The messages that may still come at once.
     private var allowance: Double
     private var counted: Duration = .zero
 
-    init(limits: BridgeLimits) {
+    /// Begins with no request.
+    public init(limits: BridgeLimits) {
         self.limits = limits
         allowance = Double(limits.messagesPerSecond)
     }
@@ -34,7 +39,7 @@ struct BridgeConversation {
     ///
     /// - Returns: the time for which the message has to wait, so that no more than ``BridgeLimits/messagesPerSecond`` are
     ///   carried out; zero for a page that keeps to it.
-    mutating func count(at now: Duration) -> Duration {
+    public mutating func count(at now: Duration) -> Duration {
         let rate = Double(max(limits.messagesPerSecond, 1))
         let passed = max(now - counted, .zero)
         counted = max(now, counted)
@@ -42,7 +47,8 @@ struct BridgeConversation {
         return allowance >= 0 ? .zero : .seconds(-allowance / rate)
     }
 
-    mutating func receive(_ text: String) -> [Action] {
+    /// Takes one text of the page.
+    public mutating func receive(_ text: String) -> [Action] {
         guard !isEnded else { return [] }
         let message: BridgeMessage
         do throws(BridgeMessage.Malformed) {
@@ -81,7 +87,7 @@ struct BridgeConversation {
     }
 
     /// Answers a request.  A second answer, and one to a request of nobody, does nothing.
-    mutating func answer(
+    public mutating func answer(
         _ correlationId: String, _ status: BridgeResponseStatus, data: [String: JSONValue]? = nil,
         error: BridgeErrorPayload? = nil
     ) -> [Action] {
@@ -90,7 +96,7 @@ struct BridgeConversation {
     }
 
     /// Sends an event: with the next number as `sequence`, from which a page learns that it missed none.
-    mutating func send(event: String, data: [String: JSONValue]) -> [Action] {
+    public mutating func send(event: String, data: [String: JSONValue]) -> [Action] {
         guard !isEnded else { return [] }
         sequence += 1
         var data = data
@@ -100,7 +106,7 @@ struct BridgeConversation {
     }
 
     /// Ends the conversation: the page is gone.
-    mutating func end() -> [Action] {
+    public mutating func end() -> [Action] {
         guard !isEnded else { return [] }
         isEnded = true
         return abandonAll()

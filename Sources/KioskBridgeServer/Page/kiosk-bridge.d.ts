@@ -85,6 +85,8 @@ export type PaymentOutcome = "approved" | "declined" | "unknown";
 /** What the host knows at the moment of a connection. */
 export interface Snapshot {
   inService: boolean;
+  /** Whether the machine sleeps or its screen is locked. */
+  background?: boolean;
   order: Order | null;
   payment: { order: string; state: PaymentState; outcome?: PaymentOutcome } | null;
   capabilities: Capabilities;
@@ -158,6 +160,8 @@ export interface BridgeActions {
 export interface BridgeEvents {
   /** There is a connection, and this is what the host knows. */
   open: Snapshot;
+  /** Another page is connected: this one waits until that has gone. */
+  occupied: Record<string, never>;
   /** The link is lost; it comes back by itself. */
   lost: { code: number };
   /** The host is not the one that served this page, or speaks another version: there is no second try. */

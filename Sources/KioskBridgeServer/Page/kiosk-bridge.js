@@ -111,6 +111,7 @@ const answers = {
 
 const snapshot = {
   inService: flag,
+  "background?": flag,
   order: orNull(order),
   payment: orNull({ order: text, state: paymentState, "outcome?": outcome }),
   capabilities,
@@ -148,10 +149,10 @@ function tokenOfPage() {
 }
 
 /**
- * A connection to the kiosk's host, which comes back by itself.
+ * A connection to the kiosk's host, which comes back by itself; kiosk-bridge.d.ts says what its members do.
  *
  * Events of the host are dispatched under their own names, with their data as `detail`.  The bridge's own: `open`
- * (detail: the snapshot), `lost` (detail: {code}), `refused` (detail: the BridgeError; it does not come back).
+ * (the snapshot), `occupied` (by another page), `lost` ({code}), `refused` (the BridgeError; it does not come back).
  */
 export class KioskBridge extends EventTarget {
   #token;
@@ -172,38 +173,32 @@ export class KioskBridge extends EventTarget {
     this.#embedded = this.#token !== null;
   }
 
-  /** Whether a host serves this page. */
   get isEmbedded() {
     return this.#embedded;
   }
 
-  /** Whether there is a connection, and the host has proven that it knows the token. */
   get isOpen() {
     return this.#proven;
   }
 
-  /** Connects, and from now on connects again whenever the link is lost. */
   connect() {
     if (!this.#embedded || this.#wanted) return;
     this.#wanted = true;
     this.#open();
   }
 
-  /** Ends the connection for good. */
   close() {
     this.#wanted = false;
     clearTimeout(this.#timer);
     this.#drop(1000);
   }
 
-  /** Calls `handler` with the data of each event of this name; returns what ends that. */
   on(name, handler) {
     const listener = (event) => handler(event.detail);
     this.addEventListener(name, listener);
     return () => this.removeEventListener(name, listener);
   }
 
-  /** Asks the host; a request made before the connection is open waits for it within its own time. */
   async request(action, data = {}, { timeout = timeouts[action] ?? timeouts.other, signal } = {}) {
     if (!this.#embedded) throw new BridgeError("UNSUPPORTED", "there is no host");
     const end = performance.now() + timeout;
@@ -211,7 +206,6 @@ export class KioskBridge extends EventTarget {
     return await this.#ask(action, data, end - performance.now(), signal);
   }
 
-  /** Tells the host something; without effect while there is no connection. */
   send(action, data = {}) {
     if (this.#proven) this.#write("event", crypto.randomUUID(), action, data);
   }
@@ -274,7 +268,7 @@ export class KioskBridge extends EventTarget {
     let token = this.#token;
     this.#token = null;
     try {
-      token ??= await freshToken();
+      token ??= await freshToken(() => this.#dispatch("occupied", {}));
     } catch {
       return this.#again();
     }
@@ -399,13 +393,14 @@ export class KioskBridge extends EventTarget {
 }
 
 /** A token for another connection of this page. */
-async function freshToken() {
+async function freshToken(occupied) {
   const answer = await fetch("/token", {
     headers: { "X-Kiosk-Bridge": "1" },
     cache: "no-store",
     signal: AbortSignal.timeout(openWithin),
   });
-  const { token } = answer.ok ? await answer.json() : {};
+  const { token, occupied: isOccupied } = answer.ok ? await answer.json() : {};
+  if (isOccupied) occupied();
   if (!tokenForm.test(token)) throw new BridgeError("DISCONNECTED", "no token", { recoverable: true });
   return token;
 }

@@ -5,6 +5,9 @@ customers.
     host_trials.py PROGRAMS killed               the service is killed at four moments of a tap, and started again
     host_trials.py PROGRAMS pages                two pages
     host_trials.py PROGRAMS customers COUNT      customers, and the memory of page and service
+    host_trials.py PROGRAMS idle                 wake-ups of a kiosk with nothing to do
+    host_trials.py PROGRAMS flood                a payment with a flood of messages behind it
+    host_trials.py PROGRAMS numbers              both, memory and first view against their limits
 
 PROGRAMS is the folder of kiosk-host and psp-sandbox.  Prints what was seen, and exits with 1 at what must not be.
 """
@@ -15,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
+from host_numbers import flood, idle, numbers  # noqa: E402
 from page_browser import Browser  # noqa: E402
 
 
@@ -147,9 +151,8 @@ async def pages(browser, programs):
         first = await browser.page(kiosk.address)
         await first.view("launcher")
         second = await browser.page(kiosk.address)
-        await second.view("connecting")
-        await second.until("document.querySelector('main').innerText.includes('another window')", "words for it")
-        print("second:", await second.eval("document.querySelector('main').innerText.replace(/\\s+/g, ' ')"))
+        await second.view("occupied")
+        print("second:", await second.eval("document.querySelector('main').innerText.replace(/\\s+/g, ' ')"), flush=True)
         # The first one goes on, and is not asked.
         await first.click("journey.payment")
         await first.view("order")
@@ -218,7 +221,7 @@ CUSTOMER = """(async () => {
   for (const action of ['journey.payment', 'order.pay', 'receipt.print', 'action.finish']) await press(action);
 })()"""
 
-TRIALS = {"killed": killed, "pages": pages, "customers": customers}
+TRIALS = {"killed": killed, "pages": pages, "customers": customers, "idle": idle, "flood": flood, "numbers": numbers}
 
 
 async def main(programs, trial, *arguments):

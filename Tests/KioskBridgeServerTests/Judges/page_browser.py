@@ -199,7 +199,12 @@ class Page:
         walk(nodes[0], 0)
         return "\n".join(lines) + "\n"
 
-    async def screenshot(self, path):
+    async def screenshot(self, path, size=None, scale=1):
+        """A PNG as large as the screen; or a WebP of `size` at `scale`."""
         import base64
-        data = (await self.call("Page.captureScreenshot", format="png"))["data"]
+        options = {"format": "png"}
+        if path.suffix == ".webp":
+            clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": scale}
+            options = {"format": "webp", "quality": 75, "clip": clip}
+        data = (await self.call("Page.captureScreenshot", **options))["data"]
         path.write_bytes(base64.b64decode(data))

@@ -4,6 +4,7 @@
     page_judge.py GROUP...               runs groups of checks; prints what was found, and exits with 1 if that is anything
     page_judge.py --list                 the groups
     page_judge.py --write                writes the accessibility trees anew
+    page_judge.py --documentation        makes the pictures of README.md anew
     page_judge.py --pictures FOLDER      pictures of each view in both sizes of screen
 """
 import asyncio
@@ -89,7 +90,7 @@ async def run(groups, arguments):
             failed.extend(bench.faults)
 
     try:
-        await lane([*page_checks.ALONE, "write", "pictures"])
+        await lane([*page_checks.ALONE, "write", "pictures", "documentation"])
         await asyncio.gather(*[lane(names) for names in page_checks.LANES])
     finally:
         await browser.stop()
@@ -102,6 +103,8 @@ def main(arguments):
         return 0
     if arguments == ["--write"]:
         return asyncio.run(run(["write"], []))
+    if arguments == ["--documentation"]:
+        return asyncio.run(run(["documentation"], []))
     if arguments[:1] == ["--pictures"]:
         return asyncio.run(run(["pictures"], [Path(arguments[1])]))
     return asyncio.run(run(arguments or page_checks.CHECKS, []))

@@ -88,6 +88,7 @@ class Host:
         self.wrong_proof = False
         self.silent = False  # answers nothing, opens nothing
         self.down = False  # refuses connections
+        self.occupied = False  # by another page: refuses them, too
         self.payment = None
         self.order = ORDER
         self.in_service = True
@@ -218,7 +219,8 @@ class Host:
 
     def resource(self, path, headers):
         if path == "/token" and headers.get("x-kiosk-bridge") == "1" and headers.get("sec-fetch-site") == "same-origin":
-            return "200 OK", "application/json", json.dumps({"token": self.token()}).encode()
+            return "200 OK", "application/json", json.dumps(
+                {"token": self.token(), **({"occupied": True} if self.occupied else {})}).encode()
         # The page as another server would give it: without a token.
         name = "index.html" if path in ("/", "/bare") else path[1:]
         file = MODULE / name if name.startswith("kiosk-bridge") else PAGE / name
@@ -233,7 +235,7 @@ class Host:
         offered = [one.strip() for one in headers.get("sec-websocket-protocol", "").split(",")]
         token = offered[1].removeprefix("auth.") if len(offered) == 2 else ""
         allowed = offered[0] == "kiosk.bridge.v1" and headers.get("origin") == self.origin
-        if self.down or not allowed or not self.tokens.pop(token, False):
+        if self.down or self.occupied or not allowed or not self.tokens.pop(token, False):
             writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
             return
         key = headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -228,6 +228,14 @@ async def tour(host, page, stop, begin=None):
     await stop("out-of-service")
     host.event("host.outOfService", inService=True)
     await page.view("launcher")
+    host.event("host.background")
+    await page.view("connecting")
+    host.occupied = True
+    host.drop()
+    await page.view("occupied")
+    await stop("occupied")
+    host.occupied = False
+    await page.view("launcher")
     host.down = True
     host.drop()
     await page.until("!document.getElementById('banner').hidden")

@@ -1,0 +1,1 @@
+../../../Tests/KioskBridgeTests/BridgeFuzzTargets.swift
