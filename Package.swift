@@ -134,11 +134,13 @@ let package = Package(
             ]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
+        // Input devices: the same.
+        .systemLibrary(name: "CInput", providers: [.apt(["linux-libc-dev"])]),
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "KioskKit", "ProximityReader", "SmartCard",
-                "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
+                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless", "KioskKit",
+                "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
@@ -388,7 +390,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CUMockdev", "CV4L2", "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport",
+                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit",
+                "KioskPage", "KioskTestSupport",
                 "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", "USBTestSupport",
                 crypto,
             ],
