@@ -43,8 +43,8 @@ private final class Logind: Sendable {
         try await call("", "org.freedesktop.DBus.Mock.AddSession", id, "seat0", "1000", "kiosk", "true")
         guard seat.isEmpty else { return }
         try await call(
-            "/session/\(id)", "org.freedesktop.DBus.Mock.UpdateProperties", "org.freedesktop.login1.Session",
-            "{'Seat': <('', objectpath '/')>}")
+            "/session/\(id)", "org.freedesktop.DBus.Properties.Set", "org.freedesktop.login1.Session", "Seat",
+            "<('', objectpath '/')>")
     }
 
     func session(_ id: String, _ method: String, _ arguments: String...) async throws {

@@ -117,8 +117,8 @@ struct SSIPTests {
         ("２０８ OK↵", 0, "three digits, and a hyphen or a space"), ("208 OK\n", 6, "CR before LF"),
         ("208 OK↵209 OK↵210 OK↵211 OK↵212 OK↵213 OK↵214 OK↵215 OK↵", 56, "no reply without a command"),
         (String(repeating: "x", count: 1025), 0, "the end of a line"),
-        (String(repeating: "208-x↵", count: 65), 455, "the last line of a reply"),
-        (String(repeating: "702-x↵", count: 65), 455, "the last line of a reply"),
+        (String(repeating: "208-x↵", count: 65), 448, "the last line of a reply"),
+        (String(repeating: "702-x↵", count: 65), 448, "the last line of a reply"),
     ]) func violations(_ text: String, _ offset: Int, _ due: String) {
         var conversation = SSIPConversation()
         _ = conversation.say("Hello", number: 1, in: "en")

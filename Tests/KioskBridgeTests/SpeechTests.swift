@@ -27,8 +27,7 @@ import Testing
             .violation(offset: 0, due: "three digits, and a hyphen or a space")),
         ("an endless line", { _ in String(repeating: "2", count: 1_000_000) }, .violation(offset: 0, due: "the end of a line")),
         ("an endless reply", { _ in String(repeating: "208-x↵", count: 1000) },
-            .violation(offset: 455, due: "the last line of a reply")),
-        ("two replies", { _ in "208 OK↵208 OK↵208 OK↵" }, .violation(offset: 16, due: "no reply without a command")),
+            .violation(offset: 448, due: "the last line of a reply")),
         ("a hang-up", { _ in nil }, .hungUp),
         ("no name", { $0 == "." ? nil : FakeSpeechServer.honest($0) }, .hungUp),
         ("a wrong code", { $0 == "SPEAK" ? "231 HAPPY HACKING↵" : FakeSpeechServer.honest($0) }, .refused(code: 231)),
@@ -45,7 +44,7 @@ import Testing
         let server = try FakeSpeechServer { line in
             isHonest.withLock { $0 } ? FakeSpeechServer.honest(line) : lie(line)
         }
-        let limit: Duration = expected == .noAnswer ? .milliseconds(200) : .seconds(60)
+        let limit: Duration = expected == .noAnswer ? .seconds(2) : .seconds(60)
         let speech = SpeechDispatcher(path: server.path, limit: limit)
         let error = await #expect(throws: SpeechError.self, "\(name)") { try await speech.say("Hello", in: "en") }
         #expect(error == expected, "\(name)")
@@ -136,10 +135,8 @@ import Testing
     }
 
     private func plug(_ isIn: Bool) async throws {
-        let before = page.events("host.headphones").count
         jack.yield(isIn)
-        try await page.wait("host.headphones") { page.events("host.headphones").count > before }
-        #expect(page.events("host.headphones").last?["connected"] as? Bool == isIn)
+        try await page.wait("host.headphones") { page.events("host.headphones").last?["connected"] as? Bool == isIn }
     }
 
     @Test("the page is told of the headphone when it connects, and of each change") func headphones() async throws {

@@ -131,27 +131,26 @@ struct SSIPConversation {
         var actions: [Action] = []
         for line in try lines.receive(bytes) {
             if Code.notices.contains(line.code) {
-                try Self.gather(line, in: &notice, at: lines.offset)
+                try Self.gather(line, in: &notice)
                 guard line.isLast else { continue }
                 actions += takeNotice()
             } else {
-                guard awaited != nil else { throw .violation(offset: lines.offset, due: "no reply without a command") }
-                try Self.gather(line, in: &reply, at: lines.offset)
+                guard awaited != nil else { throw .violation(offset: line.offset, due: "no reply without a command") }
+                try Self.gather(line, in: &reply)
                 guard line.isLast else { continue }
-                actions += try takeReply(line.code)
+                actions += try takeReply(line)
             }
         }
         return actions
     }
 
-    private static func gather(
-        _ line: SSIPLine, in gathered: inout [SSIPLine], at offset: Int
-    ) throws(SpeechError) {
-        guard gathered.count < replyLines else { throw .violation(offset: offset, due: "the last line of a reply") }
+    private static func gather(_ line: SSIPLine, in gathered: inout [SSIPLine]) throws(SpeechError) {
+        guard gathered.count < replyLines else { throw .violation(offset: line.offset, due: "the last line of a reply") }
         gathered.append(line)
     }
 
-    private mutating func takeReply(_ code: Int) throws(SpeechError) -> [Action] {
+    private mutating func takeReply(_ last: SSIPLine) throws(SpeechError) -> [Action] {
+        let code = last.code
         let lines = reply
         let command = awaited
         reply = []
@@ -163,7 +162,7 @@ struct SSIPConversation {
         case .speak(let number): actions = refuse(number, code)
         case .text(let number) where code == Code.queued:
             guard let id = lines.first(where: { !$0.isLast })?.text, 1...20 ~= id.utf8.count else {
-                throw .violation(offset: self.lines.offset, due: "the message's number")
+                throw .violation(offset: last.offset, due: "the message's number")
             }
             guard current?.number == number else { break }
             current?.id = id

@@ -4,10 +4,13 @@ struct SSIPLine: Hashable, Sendable {
     let code: Int
     let isLast: Bool
     let text: String
+    /// The position of its first byte in all that the server has sent.
+    let offset: Int
 
     /// What a line consists of, without its end; nil for another form.
-    init?(_ bytes: some Collection<UInt8>) {
+    init?(_ bytes: some Collection<UInt8>, at offset: Int) {
         let bytes = Array(bytes)
+        self.offset = offset
         guard bytes.count >= 4, bytes[..<3].allSatisfy({ 0x30...0x39 ~= $0 }),
             bytes[3] == UInt8(ascii: "-") || bytes[3] == UInt8(ascii: " ")
         else { return nil }
@@ -24,7 +27,7 @@ struct SSIPLines {
 
     private var rest: [UInt8] = []
     /// The number of bytes in complete lines.
-    private(set) var offset = 0
+    private var offset = 0
 
     /// Takes bytes as they come.
     ///
@@ -40,7 +43,7 @@ struct SSIPLines {
             guard rest.last == UInt8(ascii: "\r") else {
                 throw .violation(offset: offset + rest.count, due: "CR before LF")
             }
-            guard let line = SSIPLine(rest.dropLast()) else {
+            guard let line = SSIPLine(rest.dropLast(), at: offset) else {
                 throw .violation(offset: offset, due: "three digits, and a hyphen or a space")
             }
             lines.append(line)

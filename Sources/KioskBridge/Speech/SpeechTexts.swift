@@ -144,11 +144,18 @@ enum SpokenValue {
     private static func isAmount(_ value: String) -> Bool {
         guard 1...40 ~= value.utf8.count else { return false }
         var (digits, letters, signs) = (0, 0, 0)
+        // The currency comes before the number or after it, and not within.
+        var isAfterNumber = false
         for scalar in value.unicodeScalars {
             switch scalar.properties.generalCategory {
+            case .decimalNumber where isAfterNumber: return false
             case .decimalNumber: digits += 1
-            case .currencySymbol: signs += 1
-            case .uppercaseLetter, .lowercaseLetter, .otherLetter: letters += 1
+            case .currencySymbol:
+                signs += 1
+                isAfterNumber = digits > 0
+            case .uppercaseLetter, .lowercaseLetter, .otherLetter:
+                letters += 1
+                isAfterNumber = digits > 0
             case .spaceSeparator, .format: break
             case _ where ".,'’-−٫٬".unicodeScalars.contains(scalar): break
             default: return false
