@@ -139,8 +139,8 @@ let package = Package(
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless", "KioskKit",
-                "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
+                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless",
+                "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(

@@ -143,7 +143,9 @@ private final class Logind: Sendable {
         host.followScreenLock(bus: logind.address)
         let page = try #require(Page(host))
         func events() -> [String] {
-            page.texts.compactMap { ($0["payload"] as? [String: Any])?["action"] as? String }.filter { $0 != "host.ready" }
+            page.texts.compactMap { ($0["payload"] as? [String: Any])?["action"] as? String }.filter {
+                $0 != "host.ready"
+            }
         }
         // Both watches have begun when a lock and a sleep are seen.
         for _ in 0..<200 where !host.absences.contains(.screenLock) {

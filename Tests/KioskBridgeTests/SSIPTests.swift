@@ -34,8 +34,8 @@ struct SSIPTests {
         try conversation.receive(text.replacing("↵", with: "\r\n").utf8).map { Step($0).description }
     }
 
-    @Test("settings go first, each after the reply to the one before; then the text; its end is the notice's") func says() throws
-    {
+    @Test("settings go first, each after the reply to the one before; then the text; its end is the notice's")
+    func says() throws {
         var conversation = SSIPConversation()
         #expect(
             conversation.say("Hello", number: 1, in: "en").map { Step($0).description }
@@ -55,10 +55,13 @@ struct SSIPTests {
         #expect(conversation.say("Bye", number: 2, in: "en").map { Step($0).description } == ["SPEAK↵"])
     }
 
-    @Test("a text in one line; a dot before a dot (SSIP, 4.1)", arguments: [
-        ("Hello", "Hello\r\n.\r\n"), (".5", "..5\r\n.\r\n"), (".", "..\r\n.\r\n"), ("", ".\r\n"),
-        ("a\r\n.\r\nQUIT\u{85}b", "a  .  QUIT b\r\n.\r\n"), ("5 €", "5 €\r\n.\r\n"),
-    ]) func data(_ text: String, _ expected: String) {
+    @Test(
+        "a text in one line; a dot before a dot (SSIP, 4.1)",
+        arguments: [
+            ("Hello", "Hello\r\n.\r\n"), (".5", "..5\r\n.\r\n"), (".", "..\r\n.\r\n"), ("", ".\r\n"),
+            ("a\r\n.\r\nQUIT\u{85}b", "a  .  QUIT b\r\n.\r\n"), ("5 €", "5 €\r\n.\r\n"),
+        ]) func data(_ text: String, _ expected: String)
+    {
         #expect(String(decoding: SSIPConversation.data(text), as: UTF8.self) == expected)
     }
 
@@ -94,9 +97,12 @@ struct SSIPTests {
         #expect(try steps(&conversation, "225-9↵225 OK MESSAGE QUEUED↵") == ["1 said"])
     }
 
-    @Test("what a server refuses ends the text, and not the conversation", arguments: [
-        ("300 ERR INTERNAL↵", 300), ("410 ERR↵", 410), ("513 ERR↵", 513), ("225 OK MESSAGE QUEUED↵", 225),
-    ]) func refused(_ reply: String, _ code: Int) throws {
+    @Test(
+        "what a server refuses ends the text, and not the conversation",
+        arguments: [
+            ("300 ERR INTERNAL↵", 300), ("410 ERR↵", 410), ("513 ERR↵", 513), ("225 OK MESSAGE QUEUED↵", 225),
+        ]) func refused(_ reply: String, _ code: Int) throws
+    {
         var conversation = try opened()
         #expect(try steps(&conversation, reply) == ["1 refused(code: \(code))"])
         #expect(conversation.say("encore", number: 2, in: "fr").map { Step($0).description } == ["SPEAK↵"])
@@ -111,15 +117,20 @@ struct SSIPTests {
         #expect(throws: SpeechError.refused(code: 501)) { try steps(&conversation, "501 ERR UNKNOWN↵") }
     }
 
-    @Test("what is not the protocol, with the offset", arguments: [
-        ("HTTP/1.1 400 Bad Request↵", 0, "three digits, and a hyphen or a space"), ("↵", 0, "three digits, and a hyphen or a space"),
-        ("20↵", 0, "three digits, and a hyphen or a space"), ("208_OK↵", 0, "three digits, and a hyphen or a space"),
-        ("２０８ OK↵", 0, "three digits, and a hyphen or a space"), ("208 OK\n", 6, "CR before LF"),
-        ("208 OK↵209 OK↵210 OK↵211 OK↵212 OK↵213 OK↵214 OK↵215 OK↵", 56, "no reply without a command"),
-        (String(repeating: "x", count: 1025), 0, "the end of a line"),
-        (String(repeating: "208-x↵", count: 65), 448, "the last line of a reply"),
-        (String(repeating: "702-x↵", count: 65), 448, "the last line of a reply"),
-    ]) func violations(_ text: String, _ offset: Int, _ due: String) {
+    @Test(
+        "what is not the protocol, with the offset",
+        arguments: [
+            ("HTTP/1.1 400 Bad Request↵", 0, "three digits, and a hyphen or a space"),
+            ("↵", 0, "three digits, and a hyphen or a space"),
+            ("20↵", 0, "three digits, and a hyphen or a space"),
+            ("208_OK↵", 0, "three digits, and a hyphen or a space"),
+            ("２０８ OK↵", 0, "three digits, and a hyphen or a space"), ("208 OK\n", 6, "CR before LF"),
+            ("208 OK↵209 OK↵210 OK↵211 OK↵212 OK↵213 OK↵214 OK↵215 OK↵", 56, "no reply without a command"),
+            (String(repeating: "x", count: 1025), 0, "the end of a line"),
+            (String(repeating: "208-x↵", count: 65), 448, "the last line of a reply"),
+            (String(repeating: "702-x↵", count: 65), 448, "the last line of a reply"),
+        ]) func violations(_ text: String, _ offset: Int, _ due: String)
+    {
         var conversation = SSIPConversation()
         _ = conversation.say("Hello", number: 1, in: "en")
         _ = conversation.cancel()
@@ -137,7 +148,8 @@ struct SSIPTests {
     @Test("no bytes bring it down, and each text ends at most once") func hostile() throws {
         var random = SystemRandomNumberGenerator()
         let pieces = [
-            "225-1↵", "225 OK↵", "230 OK↵", "702-1↵", "702-1↵702 END↵", "703-1↵703 X↵", "213 OK↵", "300 E↵", "7", "↵", "-",
+            "225-1↵", "225 OK↵", "230 OK↵", "702-1↵", "702-1↵702 END↵", "703-1↵703 X↵", "213 OK↵", "300 E↵", "7", "↵",
+            "-",
         ]
         for _ in 0..<2000 {
             var conversation = SSIPConversation()
@@ -175,34 +187,49 @@ struct SpeechTextsTests {
         #expect(try texts.text("idle.extend", "en", [:]) == "I need more time")
     }
 
-    @Test("what is said of an order is an amount", arguments: [
-        "€12.34", "12,34 €", "12,34\u{A0}€", "1 234,50\u{202F}€", "-€1.00", "CHF 12.00", "12,34 $US", "¥500", "KWD 5.123", "R$ 1.234,56",
-    ]) func amounts(_ amount: String) throws {
+    @Test(
+        "what is said of an order is an amount",
+        arguments: [
+            "€12.34", "12,34 €", "12,34\u{A0}€", "1 234,50\u{202F}€", "-€1.00", "CHF 12.00", "12,34 $US", "¥500",
+            "KWD 5.123", "R$ 1.234,56",
+        ]) func amounts(_ amount: String) throws
+    {
         #expect(try SpeechTexts(module: Self.page).text("order.pay", "en", ["amount": amount]) == "Pay \(amount)")
     }
 
-    @Test("nothing else is said", arguments: [
-        ("order.pay", ["amount": "Erika Mustermann"]), ("order.pay", ["amount": "12.34"]), ("order.pay", ["amount": ""]),
-        ("order.pay", ["amount": "€1234567890123"]), ("order.pay", ["amount": "C01X00T47 €"]), ("order.pay", [:]),
-        ("order.pay", ["amount": "€1\r\n.\r\nQUIT"]), ("order.pay", ["amount": "€1", "name": "x"]),
-        ("order.pay", ["amount": "€ABCD1"]), ("order.pay", ["amount": "€1;2"]), ("order.pay", ["amount": "€€1"]),
-        ("idle.lead", ["seconds": "12345"]), ("idle.lead", ["seconds": "-1"]), ("idle.lead", ["seconds": "２"]),
-        ("launcher.title", ["seconds": "2"]), ("reference", ["reference": "1001"]),
-        ("pay.loyalty", ["member": "****1234", "saved": "€1.00"]), ("no.such.text", [:]), ("", [:]),
-    ]) func refused(_ key: String, _ values: [String: String]) throws {
+    @Test(
+        "nothing else is said",
+        arguments: [
+            ("order.pay", ["amount": "Erika Mustermann"]), ("order.pay", ["amount": "12.34"]),
+            ("order.pay", ["amount": ""]),
+            ("order.pay", ["amount": "€1234567890123"]), ("order.pay", ["amount": "C01X00T47 €"]), ("order.pay", [:]),
+            ("order.pay", ["amount": "€1\r\n.\r\nQUIT"]), ("order.pay", ["amount": "€1", "name": "x"]),
+            ("order.pay", ["amount": "€ABCD1"]), ("order.pay", ["amount": "€1;2"]), ("order.pay", ["amount": "€€1"]),
+            ("idle.lead", ["seconds": "12345"]), ("idle.lead", ["seconds": "-1"]), ("idle.lead", ["seconds": "２"]),
+            ("launcher.title", ["seconds": "2"]), ("reference", ["reference": "1001"]),
+            ("pay.loyalty", ["member": "****1234", "saved": "€1.00"]), ("no.such.text", [:]), ("", [:]),
+        ]) func refused(_ key: String, _ values: [String: String]) throws
+    {
         let texts = try SpeechTexts(module: Self.page)
         #expect(throws: BridgeErrorPayload.self) { try texts.text(key, "en", values) }
     }
 
-    @Test("tables that are none", arguments: [
-        ("", "const languages = {"), ("const languages = { en", "}"), ("const languages = { en: 1 };", "const rows = {"),
-        (#"const languages = { en: 1 }; const rows = { "a": ["b"]"#, "\n};"),
-        ("const languages = { en: 1 }; const rows = { \"a\": [\"b\", 1]\n};", "a list of texts for \"a\""),
-        ("const languages = { en: 1 }; const rows = { \"a\": \"b\"\n};", "a list of texts for \"a\""),
-        ("const languages = { en: 1, de: 2 }; const rows = { \"a\": [\"b\"]\n};", "a text for each language"),
-        ("const languages = { english: 1 }; const rows = { \"a\": [\"b\"]\n};", "languages of two or three letters"),
-        ("const languages = {}; const rows = {\n};", "languages of two or three letters"),
-    ]) func malformed(_ module: String, _ due: String) {
+    @Test(
+        "tables that are none",
+        arguments: [
+            ("", "const languages = {"), ("const languages = { en", "}"),
+            ("const languages = { en: 1 };", "const rows = {"),
+            (#"const languages = { en: 1 }; const rows = { "a": ["b"]"#, "\n};"),
+            ("const languages = { en: 1 }; const rows = { \"a\": [\"b\", 1]\n};", "a list of texts for \"a\""),
+            ("const languages = { en: 1 }; const rows = { \"a\": \"b\"\n};", "a list of texts for \"a\""),
+            ("const languages = { en: 1, de: 2 }; const rows = { \"a\": [\"b\"]\n};", "a text for each language"),
+            (
+                "const languages = { english: 1 }; const rows = { \"a\": [\"b\"]\n};",
+                "languages of two or three letters"
+            ),
+            ("const languages = {}; const rows = {\n};", "languages of two or three letters"),
+        ]) func malformed(_ module: String, _ due: String)
+    {
         #expect { try SpeechTexts(module: module.utf8) } throws: { ($0 as? SpeechTexts.Malformed)?.due == due }
     }
 
@@ -221,11 +248,16 @@ struct SpeechTextsTests {
         }
     }
 
-    @Test("language tags (RFC 5646, 2.1)", arguments: [
-        ("de", true), ("fr-FR", true), ("zh-Hant-TW", true), ("DE", true), ("pseudo", false), ("", false), ("-", false), ("d", false),
-        ("de_DE", true), ("de.DE", false), ("de-", false), ("de-toolongpart", false), ("de--DE", false), ("dé", false),
-        ("de-" + String(repeating: "a-", count: 20) + "a", false),
-    ]) func tags(_ tag: String, _ isOne: Bool) {
+    @Test(
+        "language tags (RFC 5646, 2.1)",
+        arguments: [
+            ("de", true), ("fr-FR", true), ("zh-Hant-TW", true), ("DE", true), ("pseudo", false), ("", false),
+            ("-", false), ("d", false),
+            ("de_DE", true), ("de.DE", false), ("de-", false), ("de-toolongpart", false), ("de--DE", false),
+            ("dé", false),
+            ("de-" + String(repeating: "a-", count: 20) + "a", false),
+        ]) func tags(_ tag: String, _ isOne: Bool)
+    {
         #expect((Locale(bcp47: tag) != nil) == isOne)
     }
 }

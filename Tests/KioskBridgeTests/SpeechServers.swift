@@ -117,9 +117,12 @@ final class RealSpeechServer: Sendable {
         let path = folder.appending(path: "run/socket").path
         self.path = path
         let (run, home) = (folder.appending(path: "run").path, folder.appending(path: "home").path)
+        // A thread of Dispatch blocks signals, and what it starts inherits that.
+        let unblock = "import os, signal, sys; signal.pthread_sigmask(2, []); os.execvp(sys.argv[1], sys.argv[1:])"
         daemon = try Program(
             [
-                "speech-dispatcher", "-s", "-C", "\(folder.path)/conf", "-S", path, "-P", "\(run)/pid", "-L",
+                "/usr/bin/python3", "-c", unblock, "speech-dispatcher", "-s", "-C", "\(folder.path)/conf", "-S", path,
+                "-P", "\(run)/pid", "-L",
                 "\(folder.path)/log",
             ], environment: ["XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "HOME": home])
         try await daemon.wait(for: "socket", timeout: .seconds(30)) { _ in

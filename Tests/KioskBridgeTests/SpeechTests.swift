@@ -23,11 +23,18 @@ import Testing
 
     /// What a lying server does, and what is made of it.
     private static let lying: [(String, FakeSpeechServer.Answer, SpeechError)] = [
-        ("another protocol", { _ in "HTTP/1.1 400 Bad Request↵" },
-            .violation(offset: 0, due: "three digits, and a hyphen or a space")),
-        ("an endless line", { _ in String(repeating: "2", count: 1_000_000) }, .violation(offset: 0, due: "the end of a line")),
-        ("an endless reply", { _ in String(repeating: "208-x↵", count: 1000) },
-            .violation(offset: 448, due: "the last line of a reply")),
+        (
+            "another protocol", { _ in "HTTP/1.1 400 Bad Request↵" },
+            .violation(offset: 0, due: "three digits, and a hyphen or a space")
+        ),
+        (
+            "an endless line", { _ in String(repeating: "2", count: 1_000_000) },
+            .violation(offset: 0, due: "the end of a line")
+        ),
+        (
+            "an endless reply", { _ in String(repeating: "208-x↵", count: 1000) },
+            .violation(offset: 448, due: "the last line of a reply")
+        ),
         ("a hang-up", { _ in nil }, .hungUp),
         ("no name", { $0 == "." ? nil : FakeSpeechServer.honest($0) }, .hungUp),
         ("a wrong code", { $0 == "SPEAK" ? "231 HAPPY HACKING↵" : FakeSpeechServer.honest($0) }, .refused(code: 231)),
@@ -63,18 +70,25 @@ import Testing
         #expect(!SpeechDispatcher(path: "/tmp/speech-nobody").isThere)
     }
 
-    @Test("the path that speech-dispatcher's clients use", arguments: [
-        (["XDG_RUNTIME_DIR": "/run/user/7"], "/run/user/7/speech-dispatcher/speechd.sock"),
-        (["HOME": "/home/k"], "/home/k/.cache/speech-dispatcher/speechd.sock"),
-        (["HOME": "/home/k", "XDG_CACHE_HOME": "/c"], "/c/speech-dispatcher/speechd.sock"),
-        (["SPEECHD_ADDRESS": "unix_socket:/x/y", "XDG_RUNTIME_DIR": "/r"], "/x/y"),
-        (["SPEECHD_ADDRESS": "unix_socket", "XDG_RUNTIME_DIR": "/r"], "/r/speech-dispatcher/speechd.sock"),
-        (["SPEECHD_ADDRESS": "inet_socket:127.0.0.1", "XDG_RUNTIME_DIR": "/r"], "/r/speech-dispatcher/speechd.sock"),
-    ]) func path(_ environment: [String: String], _ expected: String) {
+    @Test(
+        "the path that speech-dispatcher's clients use",
+        arguments: [
+            (["XDG_RUNTIME_DIR": "/run/user/7"], "/run/user/7/speech-dispatcher/speechd.sock"),
+            (["HOME": "/home/k"], "/home/k/.cache/speech-dispatcher/speechd.sock"),
+            (["HOME": "/home/k", "XDG_CACHE_HOME": "/c"], "/c/speech-dispatcher/speechd.sock"),
+            (["SPEECHD_ADDRESS": "unix_socket:/x/y", "XDG_RUNTIME_DIR": "/r"], "/x/y"),
+            (["SPEECHD_ADDRESS": "unix_socket", "XDG_RUNTIME_DIR": "/r"], "/r/speech-dispatcher/speechd.sock"),
+            (
+                ["SPEECHD_ADDRESS": "inet_socket:127.0.0.1", "XDG_RUNTIME_DIR": "/r"],
+                "/r/speech-dispatcher/speechd.sock"
+            ),
+        ]) func path(_ environment: [String: String], _ expected: String)
+    {
         #expect(SpeechDispatcher.usualPath(environment) == expected)
     }
 
-    @Test("speech-dispatcher says texts in their language; a new one ends the one before, in the middle of it",
+    @Test(
+        "speech-dispatcher says texts in their language; a new one ends the one before, in the middle of it",
         .enabled(if: RealSpeechServer.isInstalled, "speech-dispatcher is not installed"))
     func real() async throws {
         let server = try await RealSpeechServer(seconds: 1)
@@ -165,11 +179,14 @@ import Testing
         }
     }
 
-    @Test("what is no request for a text is refused, and nothing is said", arguments: [
-        "{}", #"{"key":1}"#, #"{"key":""}"#, #"{"key":"nothing"}"#, #"{"text":"Hello"}"#,
-        #"{"key":"launcher.title","values":[]}"#, #"{"key":"launcher.title","values":{"a":"b"}}"#,
-        #"{"key":"order.pay","values":{"amount":12}}"#, #"{"key":"order.pay","values":{"amount":"Erika"}}"#,
-    ]) func refused(_ data: String) async throws {
+    @Test(
+        "what is no request for a text is refused, and nothing is said",
+        arguments: [
+            "{}", #"{"key":1}"#, #"{"key":""}"#, #"{"key":"nothing"}"#, #"{"text":"Hello"}"#,
+            #"{"key":"launcher.title","values":[]}"#, #"{"key":"launcher.title","values":{"a":"b"}}"#,
+            #"{"key":"order.pay","values":{"amount":12}}"#, #"{"key":"order.pay","values":{"amount":"Erika"}}"#,
+        ]) func refused(_ data: String) async throws
+    {
         try await plug(true)
         #expect(try await page.request("speech.say", data).code == "INVALID_REQUEST")
         #expect(notebook.said.withLock { $0 } == [])
@@ -185,11 +202,14 @@ import Testing
         // A watch that has ended does not keep the last state.
         try await plug(true)
         jack.finish()
-        try await page.wait("the end of the watch") { page.events("host.headphones").last?["connected"] as? Bool == false }
+        try await page.wait("the end of the watch") {
+            page.events("host.headphones").last?["connected"] as? Bool == false
+        }
         #expect(notebook.said.withLock { $0.count } == 1)
     }
 
-    @Test("a text ends with the next one, the headphone, the page, and the kiosk's being used") func ends() async throws {
+    @Test("a text ends with the next one, the headphone, the page, and the kiosk's being used") func ends() async throws
+    {
         notebook.isSlow.withLock { $0 = true }
         try await plug(true)
         func begin(_ page: Page, _ key: String) async throws -> String {
@@ -222,11 +242,14 @@ import Testing
             ])
     }
 
-    @Test("the server's faults are told by their kinds", arguments: [
-        (SpeechError.noServer(path: "/x"), "UNSUPPORTED", "unsupported"), (.noAnswer, "TIMEOUT", "error"),
-        (.refused(code: 300), "SPEECH_FAILED", "error"), (.hungUp, "SPEECH_FAILED", "error"),
-        (.violation(offset: 1, due: "x"), "SPEECH_FAILED", "error"),
-    ]) func faults(_ fault: SpeechError, _ code: String, _ status: String) async throws {
+    @Test(
+        "the server's faults are told by their kinds",
+        arguments: [
+            (SpeechError.noServer(path: "/x"), "UNSUPPORTED", "unsupported"), (.noAnswer, "TIMEOUT", "error"),
+            (.refused(code: 300), "SPEECH_FAILED", "error"), (.hungUp, "SPEECH_FAILED", "error"),
+            (.violation(offset: 1, due: "x"), "SPEECH_FAILED", "error"),
+        ]) func faults(_ fault: SpeechError, _ code: String, _ status: String) async throws
+    {
         try await plug(true)
         notebook.fault.withLock { $0 = fault }
         let answer = try await page.request("speech.say", #"{"key":"launcher.title"}"#)
@@ -237,7 +260,8 @@ import Testing
         page.leave()
         let host = BridgeHost(hostVersion: "1.0.0")
         let texts = try SpeechTexts(languages: ["en"], rows: ["hello": ["Hello"]])
-        host.register(SpeechCapability(texts, output: notebook, headphones: .init { .init { _ in } }, audience: .everybody))
+        host.register(
+            SpeechCapability(texts, output: notebook, headphones: .init { .init { _ in } }, audience: .everybody))
         let page = try #require(Page(host))
         try await page.wait("host.headphones") { !page.events("host.headphones").isEmpty }
         #expect(page.events("host.headphones").first?["connected"] as? Bool == true)
@@ -245,7 +269,8 @@ import Testing
         #expect(notebook.said.withLock { $0 } == ["en: Hello"])
     }
 
-    @Test("from the page's request to speech-dispatcher's synthesizer",
+    @Test(
+        "from the page's request to speech-dispatcher's synthesizer",
         .enabled(if: RealSpeechServer.isInstalled, "speech-dispatcher is not installed"))
     func real() async throws {
         let server = try await RealSpeechServer(seconds: 0.3)

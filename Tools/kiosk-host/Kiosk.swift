@@ -60,7 +60,8 @@ import TravelDocument
     private func speak(_ module: [UInt8], _ options: KioskHost) {
         do {
             host.register(
-                SpeechCapability(try SpeechTexts(module: module), audience: options.speakAloud ? .everybody : .headphones))
+                SpeechCapability(
+                    try SpeechTexts(module: module), audience: options.speakAloud ? .everybody : .headphones))
         } catch { Terminal.remark("no speech: \(error)") }
     }
 

@@ -145,7 +145,9 @@ struct SSIPConversation {
     }
 
     private static func gather(_ line: SSIPLine, in gathered: inout [SSIPLine]) throws(SpeechError) {
-        guard gathered.count < replyLines else { throw .violation(offset: line.offset, due: "the last line of a reply") }
+        guard gathered.count < replyLines else {
+            throw .violation(offset: line.offset, due: "the last line of a reply")
+        }
         gathered.append(line)
     }
 
