@@ -136,11 +136,13 @@ let package = Package(
             ]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
+        // Input devices: the same.
+        .systemLibrary(name: "CInput", providers: [.apt(["linux-libc-dev"])]),
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "KioskKit", "ProximityReader", "SmartCard",
-                "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
+                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless",
+                "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
@@ -391,8 +393,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge", "KioskKit",
-                "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
+                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge", "KioskKit",
+                "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
                 "TravelDocument", "USBTestSupport", crypto,
             ],
             exclude: ["JourneyGuide", "Judges"]),

@@ -23,7 +23,8 @@ import TravelDocument
     /// Repeats what failed at the start, until reader and payment service are there.
     private var preparation: Task<Void, Never>?
 
-    init(_ options: KioskHost) async throws {
+    /// - Parameter texts: the page's strings.js; nil if it has none.
+    init(_ options: KioskHost, texts: [UInt8]?) async throws {
         let host = BridgeHost(hostVersion: KioskHost.version)
         self.host = host
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
@@ -47,12 +48,24 @@ import TravelDocument
         }
         host.useDocumentCamera()
         host.followSleep()
+        host.followScreenLock()
+        if let language = options.language { host.setLocale(Locale(identifier: language)) }
+        if let texts { speak(texts, options) }
         let messages = host.messages
         following = Task { [orders] in
             for await message in messages where message.payload.action == "journey.complete" {
                 await orders.takeNextCustomer()
             }
         }
+    }
+
+    /// Says the page's texts, if it has them in a form that can be said.
+    private func speak(_ module: [UInt8], _ options: KioskHost) {
+        do {
+            host.register(
+                SpeechCapability(
+                    try SpeechTexts(module: module), audience: options.speakAloud ? .everybody : .headphones))
+        } catch { Terminal.remark("no speech: \(error)") }
     }
 
     private static func trust(_ options: KioskHost) throws -> TrustList {

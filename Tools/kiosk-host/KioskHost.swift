@@ -93,6 +93,17 @@ struct KioskHost: AsyncParsableCommand {
 
     @Option(
         help: .init(
+            "The language of the kiosk, such as de or fr-FR: amounts are written, and texts said, in it.",
+            valueName: "tag"))
+    var language: String?
+
+    @Flag(
+        name: .customLong("speak-aloud"),
+        help: "Say the page's texts at all times, not only to headphones: for a kiosk with a handset.")
+    var speakAloud = false
+
+    @Option(
+        help: .init(
             "Also trust the authorities for travel documents in this file or folder. Repeatable.",
             valueName: "file|folder"))
     var trust: [String] = []
@@ -124,6 +135,9 @@ struct KioskHost: AsyncParsableCommand {
         guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
             throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
         }
+        guard language.map({ Locale.Language(identifier: $0).languageCode?.isISOLanguage == true }) ?? true else {
+            throw ValidationError("--language: a language tag such as de or fr-FR.")
+        }
         for name in virtual ? [document, card] : [] where Demonstration.card(name) == nil {
             throw ValidationError("no card “\(name)”: virtual-reader --list-cards shows them")
         }
@@ -148,8 +162,10 @@ struct KioskHost: AsyncParsableCommand {
             handler.logLevel = verbose ? .debug : .warning
             return handler
         }
-        let kiosk = try await Kiosk(self)
-        let server = BridgeServer(kiosk.host, try configuration())
+        let files = try files()
+        let kiosk = try await Kiosk(self, texts: files["/strings.js"]?.bytes)
+        let server = BridgeServer(
+            kiosk.host, BridgeServer.Configuration(port: port, files: files, admitsOwnPages: true))
         do { try await server.start() } catch {
             throw ToolError.usage("no server", error.description)
         }
@@ -168,10 +184,6 @@ struct KioskHost: AsyncParsableCommand {
             }
             return
         }
-    }
-
-    private func configuration() throws -> BridgeServer.Configuration {
-        BridgeServer.Configuration(port: port, files: try files(), admitsOwnPages: true)
     }
 
     private func files() throws -> [String: BridgeServer.File] {

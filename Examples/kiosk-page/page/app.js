@@ -77,7 +77,7 @@ function detail() {
 
 let lastSaid = [];
 
-/** Says texts to screen readers and to headphones, once; failures at once. */
+/** Says texts to screen readers and headphones; failures at once. */
 function announce(texts, sound) {
   lastSaid = texts;
   const urgent = sound === "failure";
@@ -87,11 +87,19 @@ function announce(texts, sound) {
   speak();
 }
 
-function speak() {
+let saying = null;
+
+/** Says one text after the other, until another announcement begins. */
+async function speak() {
   if (!state.headphones) return;
+  const mine = (saying = {});
   const locale = state.locale === pseudo ? "en" : state.locale;
-  for (const { key, values } of lastSaid) {
-    bridge.request("speech.say", { key, values: { ...values, locale } }).catch(() => {});
+  try {
+    for (const { key, values } of lastSaid) {
+      if (saying === mine) await bridge.request("speech.say", { key, values: { ...values, locale } });
+    }
+  } catch {
+    // Nor is the rest.
   }
 }
 
@@ -124,7 +132,7 @@ function render() {
   place("tools").replaceChildren(...tools());
   place("banner").hidden = !state.isLost;
   place("banner").textContent = state.isLost ? say("link.lost") : "";
-  // The same control has the focus as before, where there still is one.
+  // The same control keeps the focus, if it is there.
   if (id || action) (id ? place(id) : document.querySelector(`[data-action="${action}"]`))?.focus({ preventScroll: true });
   return app.told;
 }
@@ -157,7 +165,7 @@ function toggle(mode) {
   render();
 }
 
-// Secrets and images of a customer go as soon as the view that shows them.
+// Secrets and images go with the view that shows them.
 
 function forget(...names) {
   for (const name of names) {
@@ -171,7 +179,7 @@ function forget(...names) {
 
 // Journeys.
 
-/** Makes a request that the customer waits for; what comes after another one has begun is dropped. */
+/** Makes a request that the customer waits for, in place of the one before. */
 async function operate(action, data, done, failed = fail) {
   const mine = { action };
   operation = mine;
@@ -225,7 +233,7 @@ function goHome() {
 const newReference = () => crypto.randomUUID().slice(0, 8).toUpperCase();
 
 function getOrder() {
-  operate("order.get", {}, ({ order }) => show(order ? "order" : "orderNone", { order }));
+  operate("order.get", { locale: state.locale }, ({ order }) => show(order ? "order" : "orderNone", { order }));
 }
 
 function pay() {
@@ -233,7 +241,7 @@ function pay() {
   show("tap", { payment: { order: id, state: "idle" } });
   operate("payment.start", { order: id }, (answer) => paid(answer.outcome, answer), (error) => {
     if (error.code === "CANCELLED") return paid("cancelled");
-    // What was not answered may have been paid.
+    // It may have been paid.
     if (error.code === "DISCONNECTED" || error.code === "TIMEOUT") return show("payLost");
     fail(error);
   });
@@ -370,7 +378,7 @@ function receipt(key) {
 
 // The host's events.
 
-// Views in which nothing of a customer is going on.
+// Views without anything of a customer.
 const quiet = new Set(["connecting", "occupied", "launcher", "outOfService", "warning", "complete", "orderNone"]);
 
 function settleService() {
@@ -391,14 +399,14 @@ bridge.on("open", ({ inService, background = false, capabilities, payment, order
     if (outcomes.has(outcome)) return paid(outcome);
     return show("tap", { payment: state.payment });
   }
-  // The host no longer knows of it: the customer is told what is not known.
+  // The host no longer knows of it, and nobody else does.
   if (state.view === "payLost") return paid("unknown");
   render();
   settleService();
 });
 bridge.on("lost", () => {
   state.isLost = true;
-  // A tap that was followed without a request of this connection.
+  // A tap without a request of this connection.
   if (state.view === "tap" && !operation) return show("payLost");
   render();
 });
@@ -474,12 +482,12 @@ const watch = new IdleWatch({
   calm: () => dialog.close(),
   expire: () => reset("idle"),
 });
-// Beside the question, too: whoever touches the screen is there.
+// Beside the question, too.
 for (const name of ["cancel", "click"]) dialog.addEventListener(name, () => watch.touch());
 
 let lastActivity = -Infinity;
 function active() {
-  if (dialog.open) return; // it must not close before what closes it has reached its own target
+  if (dialog.open) return; // what closes it must reach its own target first
   watch.touch();
   if (performance.now() - lastActivity < 5_000) return;
   lastActivity = performance.now();
@@ -487,7 +495,7 @@ function active() {
 }
 for (const name of ["pointerdown", "keydown", "input"]) addEventListener(name, active, { capture: true });
 
-// A tactile keypad is a keyboard: arrows move, OK is Enter, back is Escape.
+// A tactile keypad: arrows move, OK is Enter, back is Escape.
 addEventListener("keydown", (event) => {
   if (dialog.open || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
   if (event.key === "Escape") return document.querySelector("[data-back]")?.click();

@@ -35,6 +35,8 @@ public import ProximityReader
     private var attempt: Attempt?
     /// The order as the application last told it.
     private var lastOrder: KioskOrder?
+    /// The language that the page named last; nil if none.
+    private var pageLocale: Locale?
     private var isUnderWay = false
     private var isReaderThere = false
     private var watches: [Task<Void, Never>] = []
@@ -66,7 +68,7 @@ public import ProximityReader
     }
 
     public var snapshot: [String: JSONValue] {
-        let order = lastOrder?.json(Locale(identifier: "en_US")) ?? .null
+        let order = lastOrder?.json(kioskLocale) ?? .null
         guard let attempt else { return ["payment": nil, "order": order] }
         var payment: [String: JSONValue] = [
             "order": .string(attempt.order.id), "state": .string(attempt.state.rawValue),
@@ -97,6 +99,10 @@ public import ProximityReader
             await self?.lookForReader()
         }
     }
+
+    public func pageLeft() { pageLocale = nil }
+
+    private var kioskLocale: Locale { host?.locale ?? Locale(identifier: "en_US") }
 
     private func lookForReader() async {
         isReaderThere = (try? await service.reader.readerIdentifier) != nil
@@ -150,7 +156,8 @@ public import ProximityReader
 
     public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
         let data = request.payload.data ?? [:]
-        let locale = Locale(identifier: data["locale"]?.text.flatMap { $0.utf8.count <= 35 ? $0 : nil } ?? "en_US")
+        if let asked = data["locale"]?.text { pageLocale = Locale(bcp47: asked) }
+        let locale = pageLocale ?? kioskLocale
         switch request.payload.action {
         case "order.get":
             let order = await presentOrder()

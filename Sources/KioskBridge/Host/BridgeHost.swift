@@ -1,5 +1,5 @@
 import Crypto
-import Foundation
+public import Foundation
 import Logging
 import ProximityReader
 import Waiting
@@ -59,8 +59,13 @@ extension BridgeHostDelegate {
     public private(set) var lastError: BridgeErrorPayload?
     /// False while customers cannot be served.
     public private(set) var isInService = true
-    /// True between ``enterBackground()`` and ``enterForeground()``.
-    public private(set) var isInBackground = false
+    /// True while nobody stands in front of the kiosk: between ``enterBackground()`` and ``enterForeground()``, while the
+    /// machine sleeps, and while its screen is locked.
+    public var isInBackground: Bool { !absences.isEmpty }
+    /// The reasons why the kiosk is in the background.
+    var absences: Set<Absence> = []
+    /// The language of the kiosk, in which pages are told amounts; nil before ``setLocale(_:)``.
+    public private(set) var locale: Locale?
 
     private var custom: [String: CustomCapability] = [:]
     private var handlers: [any BridgeRequestHandler] = []
@@ -180,6 +185,8 @@ extension BridgeHostDelegate {
                 "protocolVersion": JSONValue(Int64(BridgeMessage.protocolVersion)),
                 "timestamp": .string(Date.now.ISO8601Format()), "snapshot": .object(snapshot),
             ])
+        tellLocale()
+        for handler in handlers { handler.pageConnected() }
         return new
     }
 
@@ -197,7 +204,9 @@ extension BridgeHostDelegate {
 
     func disconnect(_ connection: BridgeConnection) {
         carryOut(connection.conversation.end(), of: connection)
-        if self.connection === connection { self.connection = nil }
+        guard self.connection === connection else { return }
+        self.connection = nil
+        for handler in handlers { handler.pageLeft() }
     }
 
     func carryOut(_ actions: [BridgeConversation.Action], of connection: BridgeConnection) {
@@ -292,45 +301,29 @@ extension BridgeHostDelegate {
             error: .init(.unsupportedAction, "this host does not know \(request.payload.action)"))
     }
 
-    // MARK: Life
+    // MARK: Language
+
+    /// Sets the language of the kiosk, which pages follow until a customer chooses another one.
+    public func setLocale(_ locale: Locale) {
+        guard locale != self.locale else { return }
+        self.locale = locale
+        tellLocale()
+    }
+
+    private func tellLocale() {
+        guard let locale else { return }
+        send(event: "host.locale", data: ["locale": .string(locale.identifier(.bcp47))])
+    }
+
+    /// The work of ``onBackground(_:)`` and ``onForeground(_:)``.
+    func leave() async { for departure in departures { await departure() } }
+    func prepare() async { for preparation in preparations { await preparation() } }
 
     /// Adds work to do whenever the kiosk goes to the background, such as ending the wait for a card.
     public func onBackground(_ leave: @escaping @MainActor () async -> Void) { departures.append(leave) }
 
     /// Adds work to do whenever the kiosk comes to the foreground, such as preparing the reader again.
     public func onForeground(_ prepare: @escaping @MainActor () async -> Void) { preparations.append(prepare) }
-
-    /// Tells the page that the machine sleeps, or that its screen is locked, then does what ``onBackground(_:)`` named.
-    public func enterBackground() async {
-        guard !isInBackground else { return }
-        isInBackground = true
-        send(event: "host.background", data: [:])
-        for leave in departures { await leave() }
-    }
-
-    /// Follows the sleep of this machine, as logind announces it, until the host is released.
-    ///
-    /// - Parameter bus: the address of the bus (D-Bus specification, Server Addresses); nil for the system bus.  Without
-    ///   a bus it does nothing.
-    public func followSleep(bus: String? = nil) {
-        watches.append(
-            Task { [weak self] in
-                for await isAsleep in SleepWatch.states(on: bus) {
-                    if isAsleep { await self?.enterBackground() } else { await self?.enterForeground() }
-                }
-            })
-    }
-
-    /// Prepares what ``onForeground(_:)`` named, then tells the page.
-    public func enterForeground() async {
-        guard isInBackground else { return }
-        isInBackground = false
-        for prepare in preparations { await prepare() }
-        // The machine may have gone to sleep again.
-        guard !isInBackground else { return }
-        send(event: "host.foreground", data: [:])
-        capabilitiesChanged()
-    }
 
     /// Tells the page whether customers can be served.
     public func setInService(_ isInService: Bool) {

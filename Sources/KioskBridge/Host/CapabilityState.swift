@@ -56,10 +56,16 @@ public struct CapabilityState: Hashable, Sendable {
     func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async
     /// Takes the host when it is registered: for events, and to tell that its capabilities changed.
     func attach(to host: BridgeHost)
+    /// Tells the page that has connected, after `host.ready`, what a snapshot has no room for.
+    func pageConnected()
+    /// Ends what was going on for the page that has gone.
+    func pageLeft()
 }
 
 extension BridgeRequestHandler {
     public var capabilities: [String: CapabilityState] { [:] }
     public var snapshot: [String: JSONValue] { [:] }
     public func attach(to host: BridgeHost) {}
+    public func pageConnected() {}
+    public func pageLeft() {}
 }
