@@ -37,6 +37,7 @@ let package = Package(
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
         .library(name: "CardReceipts", targets: ["CardReceipts"]),
+        .library(name: "ComposableCheckout", targets: ["ComposableCheckout"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
         .executable(name: "kiosk-host", targets: ["kiosk-host"]),
@@ -132,6 +133,9 @@ let package = Package(
             dependencies: [
                 "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
+        .target(
+            name: "ComposableCheckout",
+            dependencies: ["CardEncryption", "SmartCard"]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
         .target(
@@ -405,6 +409,8 @@ let package = Package(
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
+        .testTarget(
+            name: "ComposableCheckoutTests", dependencies: ["ComposableCheckout", "SmartCard"]),
         .testTarget(
             name: "CardReceiptsTests",
             dependencies: [
