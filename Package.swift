@@ -135,7 +135,7 @@ let package = Package(
             ]),
         .target(
             name: "ComposableCheckout",
-            dependencies: ["CardEncryption", "SmartCard"]),
+            dependencies: ["CardEncryption", "SmartCard", "Waiting"]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
         .target(
@@ -410,7 +410,8 @@ let package = Package(
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
         .testTarget(
-            name: "ComposableCheckoutTests", dependencies: ["ComposableCheckout", "SmartCard"]),
+            name: "ComposableCheckoutTests", dependencies: ["ComposableCheckout", "SmartCard", "TestSupport", "Waiting"],
+            exclude: ["Vectors"]),
         .testTarget(
             name: "CardReceiptsTests",
             dependencies: [
