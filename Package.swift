@@ -135,7 +135,9 @@ let package = Package(
             ]),
         .target(
             name: "ComposableCheckout",
-            dependencies: ["CardEncryption", "SmartCard", "Waiting"]),
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "Waiting", logging,
+            ]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
         .target(
@@ -410,7 +412,8 @@ let package = Package(
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
         .testTarget(
-            name: "ComposableCheckoutTests", dependencies: ["ComposableCheckout", "SmartCard", "TestSupport", "Waiting"],
+            name: "ComposableCheckoutTests",
+            dependencies: ["CardReceipts", "ComposableCheckout", "SmartCard"],
             exclude: ["Vectors"]),
         .testTarget(
             name: "CardReceiptsTests",

@@ -18,15 +18,14 @@ public final class CardPaymentData: Sendable {
     /// - Parameters:
     ///   - number: ASCII digits.
     ///   - securityCode: ASCII digits; empty: none.
-    ///   - expiryMonth: 1 to 12.
-    ///   - expiryYear: four digits.
+    ///   - expiry: nil: none.
     ///   - cardholderName: empty: none.
     /// - Throws: `ClearCardDataError` if the parts are too long.
     package init(
-        number: some Collection<UInt8>, securityCode: some Collection<UInt8>, expiryMonth: Int, expiryYear: Int,
+        number: some Collection<UInt8>, securityCode: some Collection<UInt8>, expiry: YearMonth?,
         cardholderName: String = "", network: CardNetwork? = nil
     ) throws {
-        masked = SensitiveData.truncated(number)
+        masked = Self.mask(number)
         self.network = network
         text = try ClearCardData(capacity: Self.capacity) { buffer in
             var writer = WipedWriter(buffer: buffer)
@@ -36,8 +35,11 @@ public final class CardPaymentData: Sendable {
                 try writer.append(#"","cvv":""#.utf8)
                 try writer.append(securityCode)
             }
-            let month = (expiryMonth < 10 ? "0" : "") + "\(expiryMonth)"
-            try writer.append(#"","expiryMonth":"\#(month)","expiryYear":"\#(expiryYear)""#.utf8)
+            try writer.append(#"""#.utf8)
+            if let expiry {
+                let month = (expiry.month < 10 ? "0" : "") + "\(expiry.month)"
+                try writer.append(#","expiryMonth":"\#(month)","expiryYear":"\#(expiry.year)""#.utf8)
+            }
             if !cardholderName.isEmpty {
                 try writer.append(#","cardholderName":\#(JSON.string(JSON.Text(cardholderName)).written)"#.utf8)
             }
@@ -45,6 +47,23 @@ public final class CardPaymentData: Sendable {
             return writer.count
         }
     }
+
+    /// Creates card data with an expiry date that is known to be one.
+    ///
+    /// - Parameters:
+    ///   - expiryMonth: 1 to 12.
+    ///   - expiryYear: four digits.
+    package convenience init(
+        number: some Collection<UInt8>, securityCode: some Collection<UInt8>, expiryMonth: Int, expiryYear: Int,
+        cardholderName: String = "", network: CardNetwork? = nil
+    ) throws {
+        try self.init(
+            number: number, securityCode: securityCode, expiry: YearMonth(year: expiryYear, month: expiryMonth),
+            cardholderName: cardholderName, network: network)
+    }
+
+    /// Returns a number with `*` for the hidden digits.
+    static func mask(_ number: some Collection<UInt8>) -> String { SensitiveData.truncated(number) }
 
     /// Seals the card data as a JSON text: `number`, `cvv`, `expiryMonth`, `expiryYear`, `cardholderName`.
     ///

@@ -119,13 +119,15 @@ public struct PaymentRequest: Hashable, Codable, Sendable {
     public var amount: Decimal
     /// The ISO 4217 code of the currency.
     public var currency: String
+    /// The billing address: the fields that were shown and filled in.
+    public var billing: [ComposableInputElementType: String]
 
     public init(
         session: String, method: String, token: String? = nil, voucher: String? = nil, network: CardNetwork? = nil,
-        amount: Decimal, currency: String
+        amount: Decimal, currency: String, billing: [ComposableInputElementType: String] = [:]
     ) {
         (self.session, self.method, self.token, self.voucher) = (session, method, token, voucher)
-        (self.network, self.amount, self.currency) = (network, amount, currency)
+        (self.network, self.amount, self.currency, self.billing) = (network, amount, currency, billing)
     }
 }
 

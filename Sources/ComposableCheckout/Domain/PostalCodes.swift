@@ -7,6 +7,22 @@ enum PostalCodes {
         forms[country].map { forms in forms.contains { matches($0, Array(code.utf8)) } }
     }
 
+    /// Countries whose addresses have a state or province (member `fmt` of the metadata below: `%S`).
+    static let countriesWithStates: Set<Substring> = Set(
+        """
+        AE AM AR AS AU BB BR BS BY CA CC CL CN CO CR CU CV CX EE EG ES FM HK HM HN ID IE IN IQ IR IT JM JP
+        KI KN KP KR KY KZ LT LV MH MN MP MX MY MZ NF NG NI NR PA PE PF PG PH PW RO RU SC SO SR SV TH TR TV
+        TW UA UM US UY UZ VE VI VN
+        """.split { $0 == " " || $0 == "\n" })
+
+    /// Countries whose addresses have no postal code (the same, without `%Z`).
+    static let countriesWithoutCodes: Set<Substring> = Set(
+        """
+        AE AG AO AQ AW BF BI BJ BO BQ BS BV BW BZ CD CF CG CI CK CM CW DJ DM ER FJ GA GD GH GM GQ GY HK JM
+        KI KM KN LC LY ML MO MR MS MW NR NU PA PS QA RW SB SC SL SR SS ST SX SY TD TF TG TK TL TO TT TV UG
+        VU WS YE ZW
+        """.split { $0 == " " || $0 == "\n" })
+
     private static let forms: [String: [[UInt8]]] = {
         var forms: [String: [[UInt8]]] = [:]
         for line in table.split(separator: "\n") {

@@ -80,6 +80,12 @@ public actor ComposableContainer {
         order.removeAll { $0 == key }
     }
 
+    /// True if a dependency is registered here, or around this scope.
+    public func isRegistered<T>(_ type: T.Type, named name: String? = nil) async -> Bool {
+        if slots[Key(type, name)] != nil { return true }
+        return await parent?.isRegistered(type, named: name) ?? false
+    }
+
     /// Puts another factory in the place of a registration, until ``removeOverrides()``: for tests.
     ///
     /// - Throws: ``ContainerError/notRegistered(_:suggestions:)`` if there is nothing to replace.

@@ -152,7 +152,9 @@ private final class Count: Sendable {
         #expect(count.now == 1)
     }
 
-    @Test("D8 a dependency that needs itself is an error with the path", arguments: ComposableContainer.Retention.allCases)
+    @Test(
+        "D8 a dependency that needs itself is an error with the path", arguments: ComposableContainer.Retention.allCases
+    )
     func circular(retention: ComposableContainer.Retention) async throws {
         await container.register(First.self, as: retention) { container in
             _ = try await container.resolve(Second.self)
