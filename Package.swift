@@ -413,7 +413,7 @@ let package = Package(
             ]),
         .testTarget(
             name: "ComposableCheckoutTests",
-            dependencies: ["CardReceipts", "ComposableCheckout", "SmartCard"],
+            dependencies: ["CardEncryption", "CardReceipts", "ComposableCheckout", "SmartCard", "Waiting"],
             exclude: ["Vectors"]),
         .testTarget(
             name: "CardReceiptsTests",

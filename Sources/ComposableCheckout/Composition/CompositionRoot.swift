@@ -97,7 +97,7 @@ public struct CompositionRoot: Sendable {
         await container.register(CheckoutScope.self, as: .weak) { container in
             var providers: [PaymentMethod.Kind: any PaymentMethodProvider] = [:]
             for kind in try await container.resolveAll(PaymentMethod.Kind.self) {
-                providers[kind] = try await container.resolve(named: kind.rawValue)
+                providers[kind] = try await container.resolve((any PaymentMethodProvider).self, named: kind.rawValue)
             }
             let checkout = CheckoutScope(
                 configurations: try await container.resolve(), methods: try await container.resolve(),

@@ -7,11 +7,14 @@ enum CardNetworkDetection {
     ///
     /// - Parameter digits: ASCII digits, perhaps only the first ones.
     static func networks(of digits: some Collection<UInt8>) -> [CardNetwork] {
+        issuers(of: digits).filter { digits.count <= $0.numberLengths.max() ?? 0 }
+    }
+
+    /// Returns the networks that have the first digits, whatever the length.
+    static func issuers(of digits: some Collection<UInt8>) -> [CardNetwork] {
         let values = digits.lazy.map { $0 - UInt8(ascii: "0") }
         return IssuerNetwork.all.enumerated().compactMap { index, network in
-            network.specificity(values).flatMap { specificity in
-                digits.count <= network.lengths.max() ?? 0 ? (network.id, specificity, index) : nil
-            }
+            network.specificity(values).map { (network.id, $0, index) }
         }
         .sorted { ($1.1, $0.2) < ($0.1, $1.2) }
         .map { CardNetwork(rawValue: $0.0) }

@@ -91,12 +91,14 @@ extension FieldRule {
         guard numberLengths.contains(digits.count),
             SensitiveData.checks(digits.lazy.map { $0 - UInt8(ascii: "0") })
         else { return "invalid-card-number" }
-        let candidates = CardNetworkDetection.networks(of: digits)
-        if let accepted = context.accepted, !candidates.contains(where: accepted.contains) {
+        let issuers = CardNetworkDetection.issuers(of: digits)
+        if let accepted = context.accepted, !issuers.contains(where: accepted.contains) {
             return "unsupported-card-type"
         }
-        // A number of no network that is known may be of one that is not.
-        guard let network = context.network else { return nil }
+        // A number of no network that is known may be of one that is not; one that is too long for its networks is not.
+        guard let network = context.network else {
+            return issuers.isEmpty ? nil : "invalid-card-number"
+        }
         return network.numberLengths.contains(digits.count) ? nil : "invalid-card-number"
     }
 
