@@ -131,7 +131,8 @@ let package = Package(
         .target(
             name: "CardReaderCombine",
             dependencies: [
-                "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
+                "CardReaderAdapter", "CardReceipts", "ComposableCheckout", "Waiting",
+                .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
         .target(
             name: "ComposableCheckout",
@@ -411,10 +412,17 @@ let package = Package(
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
+        // The program whose memory CheckoutTaintTests search for a card.
+        .executableTarget(
+            name: "tainted-checkout", dependencies: ["CWipedHeap", "CardEncryption", "ComposableCheckout", logging],
+            path: "Tests/ComposableCheckoutTests/tainted-checkout"),
         .testTarget(
             name: "ComposableCheckoutTests",
-            dependencies: ["CardEncryption", "CardReceipts", "ComposableCheckout", "SmartCard", "Waiting"],
-            exclude: ["Vectors"]),
+            dependencies: [
+                "CardEncryption", "CardReaderCombine", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport",
+                "Waiting", "tainted-checkout", .product(name: "OpenCombine", package: "OpenCombine"),
+            ],
+            exclude: ["Vectors", "tainted-checkout"]),
         .testTarget(
             name: "CardReceiptsTests",
             dependencies: [

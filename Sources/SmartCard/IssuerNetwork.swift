@@ -24,38 +24,41 @@ package struct IssuerNetwork: Sendable {
 
     /// The networks whose first digits are published.  Networks that share a range are both on a card of it, or either.
     package static let all: [IssuerNetwork] = [
-        // Visa Core Rules, "Visa BIN"; 13 digits on old cards.
+        // Sources: [B] braintree/credit-card-type, lib/card-types.js; [O] Oracle Retail, List of Standard U.S. Credit Card
+        // Preambles; [W] Wikipedia, Payment card number, Issuer identification number (2024-07).
+
+        // [B], [O], [W]; 13 digits on old cards: [W].
         IssuerNetwork("visa", "Visa", ["4"..."4"], [13, 16, 18, 19]),
-        // Mastercard, "2-Series BIN" (222100 to 272099), beside 51 to 55.
+        // [B], [O], [W].
         IssuerNetwork("mastercard", "Mastercard", ["51"..."55", "2221"..."2720"], [16]),
-        // American Express, "Network Specifications"; the code on the front has four digits.
+        // [B], [O], [W]; four digits of the code on the front: [B].
         IssuerNetwork("amex", "American Express", ["34"..."34", "37"..."37"], [15], securityCode: 4),
-        // Discover Global Network, "IIN Ranges": Diners Club International.
+        // [O], with 3095; [B] without it; lengths: [W].
         IssuerNetwork(
             "diners", "Diners Club", ["300"..."305", "3095"..."3095", "36"..."36", "38"..."39"], 14...19),
-        // The same: Discover; with 622126 to 622925, which UnionPay shares.
+        // [W], with 622126 to 622925, which UnionPay shares; [B] and [O] have parts of it.
         IssuerNetwork(
             "discover", "Discover", ["6011"..."6011", "622126"..."622925", "644"..."649", "65"..."65"], 16...19),
-        // The same: JCB.
+        // [B], [O], [W]; 1800 and 2131 of [B] are of an older numbering with 15 digits.
         IssuerNetwork("jcb", "JCB", ["3528"..."3589"], 16...19),
-        // UnionPay International, "BIN"; 81 also in Discover's list.
+        // [W]; [B] has parts of it.
         IssuerNetwork("unionpay", "UnionPay", ["62"..."62", "81"..."81"], 16...19),
-        // Mastercard, "Maestro Global Rules".
+        // [W].
         IssuerNetwork(
             "maestro", "Maestro",
             [
                 "5018"..."5018", "5020"..."5020", "5038"..."5038", "5893"..."5893", "6304"..."6304", "6759"..."6759",
                 "6761"..."6763",
             ], 12...19),
-        // Nets: Dankort, and 4571 with Visa.
+        // [W]; 4571 is shared with Visa.
         IssuerNetwork("dankort", "Dankort", ["5019"..."5019", "4571"..."4571"], [16]),
-        // NSPK: Mir.
+        // [W].
         IssuerNetwork("mir", "Mir", ["2200"..."2204"], 16...19),
-        // NPCI: RuPay; 353 and 356 with JCB, 65 with Discover.
+        // [W]; 353 and 356 are shared with JCB, 65 with Discover.
         IssuerNetwork(
             "rupay", "RuPay",
             ["508"..."508", "60"..."60", "65"..."65", "81"..."81", "353"..."353", "356"..."356"], [16]),
-        // BKM: Troy; 65 with Discover.
+        // [W]; 65 is shared with Discover.
         IssuerNetwork("troy", "Troy", ["9792"..."9792", "65"..."65"], [16]),
     ]
 }
