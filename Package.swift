@@ -37,6 +37,7 @@ let package = Package(
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
         .library(name: "CardReceipts", targets: ["CardReceipts"]),
+        .library(name: "ComposableCheckout", targets: ["ComposableCheckout"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
         .executable(name: "kiosk-host", targets: ["kiosk-host"]),
@@ -132,7 +133,13 @@ let package = Package(
         .target(
             name: "CardReaderCombine",
             dependencies: [
-                "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
+                "CardReaderAdapter", "CardReceipts", "ComposableCheckout", "Waiting",
+                .product(name: "OpenCombine", package: "OpenCombine"),
+            ]),
+        .target(
+            name: "ComposableCheckout",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "Waiting", logging,
             ]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
@@ -410,6 +417,17 @@ let package = Package(
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
+        // The program whose memory CheckoutTaintTests search for a card.
+        .executableTarget(
+            name: "tainted-checkout", dependencies: ["CWipedHeap", "CardEncryption", "ComposableCheckout", logging],
+            path: "Tests/ComposableCheckoutTests/tainted-checkout"),
+        .testTarget(
+            name: "ComposableCheckoutTests",
+            dependencies: [
+                "CardEncryption", "CardReaderCombine", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport",
+                "Waiting", "tainted-checkout", .product(name: "OpenCombine", package: "OpenCombine"),
+            ],
+            exclude: ["Vectors", "tainted-checkout"]),
         .testTarget(
             name: "CardReceiptsTests",
             dependencies: [

@@ -197,9 +197,14 @@ public enum SensitiveData {
     /// Returns true if the value of `tag` is long and random, so that digits in it mean nothing.
     package static func isRandom(_ tag: TLVTag) -> Bool { randomObjects.contains(tag) }
 
-    /// Checks the first digits of payment card issuers: 2 to 6; 81, UnionPay and RuPay; 9792, Troy.
+    /// Checks the first digits of payment card issuers, ``IssuerNetwork/beginnings``.
     private static func startsIssuer(_ digits: ArraySlice<UInt8>) -> Bool {
-        (2...6).contains(digits.first ?? 0) || digits.starts(with: [8, 1]) || digits.starts(with: [9, 7, 9, 2])
+        beginnings[Int(digits.first ?? 0)].contains { digits.starts(with: $0) }
+    }
+
+    /// The beginnings of account numbers, by their first digit.
+    private static let beginnings: [[[UInt8]]] = (UInt8(0)...UInt8.max).map { digit in
+        IssuerNetwork.beginnings.filter { $0.first == digit }
     }
 
     /// Checks digits, each 0 to 9, by the Luhn formula (ISO/IEC 7812-1, Annex B).
