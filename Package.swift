@@ -413,7 +413,11 @@ let package = Package(
             ]),
         .testTarget(
             name: "ComposableCheckoutTests",
-            dependencies: ["CardEncryption", "CardReceipts", "ComposableCheckout", "SmartCard", "Waiting"],
+            dependencies: [
+                "CardEncryption", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport", "Waiting",
+                "psp-sandbox",
+                .product(name: "FlyingFox", package: "FlyingFox"),
+            ],
             exclude: ["Vectors"]),
         .testTarget(
             name: "CardReceiptsTests",
