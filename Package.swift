@@ -220,6 +220,13 @@ let package = Package(
             path: "Tools/virtual-reader", exclude: ["virtual-reader.1"]),
 
         // Examples.
+        // The checkout on a terminal.
+        .executableTarget(
+            name: "checkout",
+            dependencies: [
+                "CWipedHeap", "ComposableCheckout", "EMVContactless", "SandboxClient", argumentParser,
+            ],
+            path: "Examples/checkout"),
         .executableTarget(
             name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program"),
@@ -425,7 +432,8 @@ let package = Package(
             name: "ComposableCheckoutTests",
             dependencies: [
                 "CardEncryption", "CardReaderCombine", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport",
-                "Waiting", "tainted-checkout", .product(name: "OpenCombine", package: "OpenCombine"),
+                "Waiting", "psp-sandbox", "tainted-checkout", .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "OpenCombine", package: "OpenCombine"),
             ],
             exclude: ["Vectors", "tainted-checkout"]),
         .testTarget(
@@ -459,7 +467,8 @@ let package = Package(
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
                 "USBTestSupport", "ToolReaders", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
-                "apdu-trace", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe", "receipt",
+                "apdu-trace", "checkout", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe",
+                "receipt",
                 "virtual-reader",
             ],
             exclude: ["verify-oda"]),
