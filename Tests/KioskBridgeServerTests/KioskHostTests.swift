@@ -96,8 +96,8 @@ import Testing
         "C13 Neither page nor service grow with their customers",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {
-        let count = ProcessInfo.processInfo.environment["KIOSK_CUSTOMERS"] ?? "60"
-        #expect(try await trial("customers", count).output.contains("\(count) customers in"))
+        // Benchmarks/run bridge has 1,000 of them.
+        #expect(try await trial("customers", "60").output.contains("60 customers in"))
     }
 
     @Test(
