@@ -144,7 +144,9 @@ import Testing
         arguments: [
             (["--port", "65536"], "--port takes 0 to 65535"), (["--amount", "0"], "is no amount"),
             (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
-            (["--virtual", "--document", "none"], "no card “none”"), (["--page", "/nonexistent"], "/nonexistent"),
+            (["--virtual", "--document", "none"], "no card “none”"), (["--pause", "-1"], "--pause"),
+            (["--virtual", "--fault", "none"], "no fault is called 'none'"),
+            (["--page", "/nonexistent"], "/nonexistent"),
         ])
     func usage(_ arguments: [String], _ message: String) async throws {
         let outcome = try await Program.run([Program.built("kiosk-host")] + arguments)
