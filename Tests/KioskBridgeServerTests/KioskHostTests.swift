@@ -104,8 +104,8 @@ import Testing
         "C13 Neither page nor service grow with their customers",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {
-        let count = ProcessInfo.processInfo.environment["KIOSK_CUSTOMERS"] ?? "60"
-        #expect(try await trial("customers", count).output.contains("\(count) customers in"))
+        // Benchmarks/run bridge has 1,000 of them.
+        #expect(try await trial("customers", "60").output.contains("60 customers in"))
     }
 
     @Test(
@@ -152,7 +152,9 @@ import Testing
         arguments: [
             (["--port", "65536"], "--port takes 0 to 65535"), (["--amount", "0"], "is no amount"),
             (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
-            (["--virtual", "--document", "none"], "no card “none”"), (["--page", "/nonexistent"], "/nonexistent"),
+            (["--virtual", "--document", "none"], "no card “none”"), (["--pause", "-1"], "--pause"),
+            (["--virtual", "--fault", "none"], "no fault is called 'none'"),
+            (["--page", "/nonexistent"], "/nonexistent"),
         ])
     func usage(_ arguments: [String], _ message: String) async throws {
         let outcome = try await Program.run([Program.built("kiosk-host")] + arguments)

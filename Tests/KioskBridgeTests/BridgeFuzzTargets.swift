@@ -18,8 +18,8 @@ public enum BridgeFuzzTargets {
             guard let text = String(validating: line, as: UTF8.self) else { continue }
             let rest = String(text.dropFirst())
             switch text.first {
-            case "=": try page.take { $0.answer(rest, .success, data: ["text": .string(rest)]) }
-            case "!": try page.take { $0.answer(rest, .error, error: BridgeErrorPayload(.busy, rest)) }
+            case "=": try page.answer(rest) { $0.answer(rest, .success, data: ["text": .string(rest)]) }
+            case "!": try page.answer(rest) { $0.answer(rest, .error, error: BridgeErrorPayload(.busy, rest)) }
             case ">": try page.take { $0.send(event: "journey.cancel", data: ["reason": .string(rest)]) }
             case "+": page.now += .seconds(1)
             case ".": try page.take { $0.end() }
@@ -50,6 +50,22 @@ public enum BridgeFuzzTargets {
                 throw Finding(description: "message \(received) waits for \(pause) at \(now)")
             }
             try take { $0.receive(text) }
+        }
+
+        /// An answer goes to a request that waits, once.
+        mutating func answer(
+            _ id: String, _ step: (inout BridgeConversation) -> [BridgeConversation.Action]
+        ) throws(Finding) {
+            let isDue = waiting.contains(id)
+            var count = 0
+            try take {
+                let actions = step(&$0)
+                count = actions.count
+                return actions
+            }
+            guard count == (isDue ? 1 : 0), !waiting.contains(id) else {
+                throw Finding(description: "\(count) answers to a request that \(isDue ? "waits" : "does not wait")")
+            }
         }
 
         mutating func take(

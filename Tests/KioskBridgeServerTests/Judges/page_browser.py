@@ -8,7 +8,7 @@ import tempfile
 import time
 
 # Tests may share two cores with others: what comes at once or never is waited for this long.
-PATIENCE = 20
+PATIENCE = 60
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
