@@ -149,7 +149,8 @@ let package = Package(
             name: "KioskBridge",
             dependencies: [
                 "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless",
-                "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
+                "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto,
+                logging,
             ]),
         // The WebSocket and the page's files.
         .target(

@@ -1,4 +1,6 @@
 import Foundation
+import KioskKit
+import KioskTestSupport
 import TestSupport
 import Testing
 
@@ -190,6 +192,39 @@ private final class Logind: Sendable {
         #expect(first.events("host.locale").map { $0["locale"] as? String } == ["de-AT"])
         #expect(second.events("host.locale").map { $0["locale"] as? String } == ["de-AT", "fr"])
         #expect(second.events("host.locale").first?["sequence"] as? Int == 2)
+    }
+
+    private struct Ticket: KioskOrders {
+        func currentOrder() -> KioskOrder? {
+            KioskOrder(id: "1", lines: [.init(title: "Ticket", total: 12.34)], total: 12.34, currencyCode: "EUR")
+        }
+
+        func settle(_ id: String, _ outcome: KioskPaymentOutcome) {}
+    }
+
+    @Test("amounts are written in the language of the page as long as it is there, else in that of the kiosk")
+    func amounts() async throws {
+        let bench = try await KioskBench(script: []) { _ in }
+        let host = BridgeHost(hostVersion: "1.0.0")
+        host.register(PaymentCapability(bench.service, orders: Ticket()))
+        var page = try #require(Page(host))
+        func total(_ data: String) async throws -> String? {
+            let order = try await page.request("order.get", data).data["order"] as? [String: Any]
+            return (order?["total"] as? [String: Any])?["text"] as? String
+        }
+        #expect(try await total("{}") == "€12.34")
+        host.setLocale(Locale(identifier: "de_DE"))
+        #expect(try await total("{}") == "12,34\u{A0}€")
+        #expect(try await total(#"{"locale":"en"}"#) == "€12.34")
+        #expect(try await total("{}") == "€12.34")
+        #expect(try await total(#"{"locale":"pseudo"}"#) == "12,34\u{A0}€")
+        _ = try await total(#"{"locale":"en"}"#)
+        page.leave()
+        page = try #require(Page(host))
+        #expect(try await total("{}") == "12,34\u{A0}€")
+        let snapshot = page.events("host.ready").first?["snapshot"] as? [String: Any]
+        let order = snapshot?["order"] as? [String: Any]
+        #expect((order?["total"] as? [String: Any])?["text"] as? String == "12,34\u{A0}€")
     }
 
     @Test("without a language nothing is told") func none() async throws {
