@@ -153,16 +153,49 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         #expect(fixture.checkout.navigator.route == .success(result))
     }
 
-    @Test("D6 leaving the method ends the wait for a card, and nothing was paid")
+    @Test("D6 going back ends the wait for a card: nothing was paid, and the selection is shown")
     func tapCancelled() async throws {
         let fixture = try await Fixture()
         try await fixture.select("tap")
         let tap = try #require(await fixture.checkout.getPaymentMethodScope(TapScope.self))
         while fixture.reader.amounts.isEmpty { await Task.yield() }
-        await tap.cancel()
+        let routes = fixture.checkout.navigator.navigationEvents
+        await fixture.checkout.back()
         #expect(await first(tap.state) { $0 == .cancelled || $0 == .idle } != nil)
-        let state = await first(fixture.checkout.state) { if case .failure = $0 { true } else { false } }
-        #expect(state == .failure(.refused(code: "cancelled", message: "the wait for a card was ended")))
+        #expect(await first(routes) { $0 == .methodSelection } != nil)
+        #expect(fixture.checkout.currentState == .ready(fixture.service.now.configuration))
+    }
+
+    @Test("D6 idling ends the wait for a card, and shows the start")
+    func tapIdle() async throws {
+        let fixture = try await Fixture()
+        try await fixture.select("tap")
+        while fixture.reader.amounts.isEmpty { await Task.yield() }
+        let routes = fixture.checkout.navigator.navigationEvents
+        await fixture.checkout.idle()
+        #expect(await first(routes) { $0 == .start } != nil)
+    }
+
+    @Test("D6 a tap whose result is not known is asked for by its key")
+    func tapUnknown() async throws {
+        let fixture = try await Fixture()
+        try await fixture.select("tap")
+        while fixture.reader.amounts.isEmpty { await Task.yield() }
+        fixture.reader.answer(.failure(.unknown(key: "read-1")))
+        let isUnknown: @Sendable (CheckoutState) -> Bool = { state in
+            if case .failure(.transport(_, mayHaveHappened: true)) = state { true } else { false }
+        }
+        #expect(await first(fixture.checkout.state, where: isUnknown) != nil)
+        fixture.reader.resolved.withLock {
+            $0 = PaymentResult(
+                paymentID: "tap_1", status: .success, amount: 10.5, currency: "EUR", method: .tap)
+        }
+        await fixture.checkout.retry()
+        guard case .success(let result) = fixture.checkout.currentState else {
+            Issue.record("\(fixture.checkout.currentState)")
+            return
+        }
+        #expect(result.paymentID == "tap_1" && fixture.reader.amounts.count == 1)
     }
 
     // MARK: D2
@@ -364,6 +397,15 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         let other = try await timed.form()
         #expect(await first(timed.checkout.navigator.navigationEvents) { $0 == .start } != nil)
         #expect(await first(other.state) { $0.inputFields[.expiryDate] == "" } != nil)
+    }
+
+    @Test("A session that was paid is over when the customer has gone")
+    func paid() async throws {
+        let fixture = try await Fixture()
+        let form = try await fixture.form()
+        #expect(try await form.submit()?.status == .success)
+        await fixture.checkout.idle()
+        #expect(fixture.checkout.currentState == .dismissed && fixture.checkout.navigator.route == .start)
     }
 
     @Test("A checkout that was dismissed begins nothing")
