@@ -38,6 +38,16 @@ enum DocumentedSymbols {
         "CardReaders/Stack.swift": .init(
             "Logging SmartCard",
             given: "reader: any CardReader, logger: Logger, card: any CardConnection"),
+        "ComposableCheckout/Composition/CompositionRoot.swift": .init(
+            "KioskKit",
+            given:
+                "repository: any ConfigurationRepository & PaymentMethodRepository & TokenizationRepository & PaymentRepository, service: TapToPayService"
+        ),
+        "ComposableCheckout/Machinery/ComposableContainer.swift": .init(
+            given: "MyPayments: @escaping @Sendable () -> any PaymentRepository"),
+        "ComposableCheckout/Scopes/CheckoutScope.swift": .init(
+            given: "root: CompositionRoot", before: "func show(_ state: CheckoutState) {}"),
+        "ComposableCheckout/Texts/InputLocalizable.swift": .init(),
         "EMVContactless/Dictionary/DataElement.swift": .init(
             "SmartCard"),
         "EMVContactless/EntryPoint/ContactlessTerminal.swift": .init(

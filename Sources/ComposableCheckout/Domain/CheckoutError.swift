@@ -31,6 +31,9 @@ public enum CheckoutRecovery: String, Hashable, Codable, Sendable {
 }
 
 extension CheckoutError {
+    /// The error of a payment that the customer has ended before it was made.
+    public static let cancelled = CheckoutError.refused(code: "cancelled", message: "the payment was canceled")
+
     /// The refusals after which a customer can do nothing; after any other one they try another card or method.
     private static let finalRefusals: Set<String> = [
         "already_paid", "wrong_amount", "unknown_session", "not_found", "unauthorized", "invalid_request",

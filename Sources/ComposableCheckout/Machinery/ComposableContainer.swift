@@ -1,7 +1,7 @@
 /// The dependencies of a checkout: each is registered with a factory, and made when it is first needed.
 ///
 ///     let container = ComposableContainer()
-///     await container.register((any PaymentRepository).self, as: .singleton) { _ in HTTPPaymentRepository(url) }
+///     await container.register((any PaymentRepository).self, as: .singleton) { _ in MyPayments() }
 ///     let payments = try await container.resolve((any PaymentRepository).self)
 ///
 /// A factory resolves what it needs from the container that it is given.  A container has no global instance.

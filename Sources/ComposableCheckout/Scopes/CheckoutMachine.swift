@@ -38,7 +38,6 @@ struct CheckoutMachine: Sendable {
         case resolve
         case reset(CheckoutRoute)
         case replace(CheckoutRoute)
-        case back
         case showLastMethod
         case wipe
     }
@@ -54,6 +53,8 @@ struct CheckoutMachine: Sendable {
     private(set) var state = CheckoutState.initializing
     private var phase = Phase.free
     private var configuration: CheckoutConfiguration?
+    /// True if the customer has gone while a payment was under way.
+    private var isAbandoned = false
     /// True while it is not known whether a payment was made: nothing else is paid meanwhile.
     private(set) var isUnknown = false
 
@@ -77,6 +78,10 @@ struct CheckoutMachine: Sendable {
                 if case .transport(_, mayHaveHappened: true) = error { isUnknown = true } else { isUnknown = false }
             }
             phase = .free
+            if error == .cancelled {
+                defer { isAbandoned = false }
+                return [.reset(isAbandoned ? .start : .methodSelection)]
+            }
             // The form shows which fields to correct.
             if case .validation = error, let configuration {
                 return publish(.ready(configuration)) + [.showLastMethod]
@@ -84,7 +89,7 @@ struct CheckoutMachine: Sendable {
             return publish(.failure(error)) + [.replace(.failure(error))]
         case .payRequested:
             guard phase == .free, !isUnknown, isReady else { return [] }
-            phase = .asking
+            (phase, isAbandoned) = (.asking, false)
             return [.askApplication]
         case .admitted(let isAdmitted):
             guard phase == .asking else { return [] }
@@ -104,9 +109,15 @@ struct CheckoutMachine: Sendable {
             guard let configuration else { return [.load] + publish(.initializing) }
             return publish(.ready(configuration)) + [.showLastMethod]
         case .idled:
-            // A payment comes to its end, and the next customer does not see it.
-            guard phase == .free, state != .dismissed else { return [] }
+            guard state != .dismissed else { return [] }
+            // A wait for a card ends.  A payment that has begun comes to its end, and is shown until the next idling.
+            guard phase == .free else {
+                isAbandoned = true
+                return [.wipe]
+            }
             guard !isUnknown, let configuration else { return [.wipe] }
+            // A session is paid once.
+            if case .success = state { return [.wipe] + publish(.dismissed) + [.reset(.start)] }
             return [.wipe] + publish(.ready(configuration)) + [.reset(.start)]
         case .dismissed:
             guard phase == .free, state != .dismissed else { return [] }

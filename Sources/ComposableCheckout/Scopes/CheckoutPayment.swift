@@ -41,7 +41,7 @@ public struct CheckoutPayment: Sendable {
     }
 }
 
-/// What an application is told before a payment is made.
+/// A payment that is about to be made, for the application's gate.
 public struct BeforePayment: Hashable, Sendable {
     public let method: PaymentMethod
     public let network: CardNetwork?

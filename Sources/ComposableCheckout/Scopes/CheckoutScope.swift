@@ -106,14 +106,13 @@ public actor CheckoutScope {
         }
     }
 
-    /// Shows the selection again, and cancels the present method.
+    /// Cancels the present method, and shows the selection again.  A payment that has begun stays; a wait for a card ends.
     public func back() async {
         noteActivity()
-        guard !machine.isPaying else { return }
         if case .method(let id) = navigator.route {
             for (method, scope) in scopes where method.id == id { await scope.cancel() }
         }
-        navigator.back()
+        if !machine.isPaying, navigator.route != .methodSelection { navigator.back() }
     }
 
     // MARK: Payments
@@ -150,6 +149,7 @@ public actor CheckoutScope {
     }
 
     private func perform(_ payment: CheckoutPayment, _ terms: CheckoutPayment.Terms) async throws -> PaymentResult {
+        defer { noteActivity() }
         do throws(CheckoutError) {
             let result = try await challenged(try await payment.perform(terms), payment)
             await take(.paid(result))
@@ -223,7 +223,6 @@ public actor CheckoutScope {
             case .resolve: await resolve()
             case .reset(let route): navigator.reset(to: route)
             case .replace(let route): navigator.replace(with: route)
-            case .back: navigator.back()
             case .showLastMethod: navigator.retry()
             case .wipe:
                 let ended = scopes.values

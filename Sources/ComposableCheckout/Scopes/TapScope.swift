@@ -125,7 +125,7 @@ public actor TapScope: PaymentMethodScope {
         } catch {
             take(.failed(error))
             switch error {
-            case .cancelled: throw .refused(code: "cancelled", message: "the wait for a card was ended")
+            case .cancelled: throw .cancelled
             case .failed(let error): throw error
             case .unknown(let key):
                 unknownKeys[terms.key] = key

@@ -6,60 +6,6 @@ import Waiting
 
 @testable import ComposableCheckout
 
-/// A checkout over a payment service in memory.
-struct Fixture {
-    let service: TestService
-    let reader = TestReader()
-    let root: CompositionRoot
-    let checkout: CheckoutScope
-
-    init(_ service: TestService = TestService(), permitsCardEntry: Bool = true, idleTime: Duration? = nil) async throws
-    {
-        self.service = service
-        root = CompositionRoot(
-            configurations: service, methods: service, tokens: service, payments: service, reader: reader,
-            permitsCardEntry: permitsCardEntry,
-            clock: CheckoutClock(timeZone: .gmt) { Date(timeIntervalSince1970: 1_764_072_000) }, idleTime: idleTime,
-            pauses: [.milliseconds(1), .milliseconds(1)])
-        checkout = try await root.checkout()
-    }
-
-    /// The state of the selection when it is ready.
-    func ready(_ matches: @escaping @Sendable ([PaymentMethod]) -> Bool = { _ in true }) async -> [String] {
-        let state = await first(checkout.paymentMethodSelection.state()) { state in
-            if case .ready(let methods, _) = state { matches(methods) } else { false }
-        }
-        guard case .ready(let methods, _) = state else { return [] }
-        return methods.map(\.id)
-    }
-
-    /// Goes to a method.
-    func select(_ id: String) async throws {
-        await checkout.start()
-        _ = await ready()
-        let method = try #require(service.now.configuration.methods.first { $0.id == id })
-        await checkout.paymentMethodSelection.onPaymentMethodSelected(method)
-    }
-
-    /// The form, filled in.
-    func form(_ number: String = "4242424242424242", cvv: String = "123") async throws -> CardFormScope {
-        try await select("card")
-        let form = try #require(await checkout.getPaymentMethodScope(CardFormScope.self))
-        await form.updateCardNumber(number)
-        await form.updateCvv(cvv)
-        await form.updateExpiryDate("12/27")
-        #expect(form.currentState?.isSubmitEnabled == true)
-        return form
-    }
-}
-
-private func error(_ body: () async throws -> some Sendable) async -> CheckoutError? {
-    do {
-        _ = try await body()
-        return nil
-    } catch { return error as? CheckoutError }
-}
-
 @Suite(.timeLimit(.minutes(2))) struct CheckoutTests {
     // MARK: D6
 
@@ -111,7 +57,7 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         #expect(await fixture.ready() == ["tap", "voucher"])
         #expect(await fixture.checkout.getPaymentMethodScope(CardFormScope.self) == nil)
         let card = fixture.service.now.configuration.methods[0]
-        let refused = await error { try await fixture.checkout.getPaymentMethodScope(for: card) }
+        let refused = await checkoutError { try await fixture.checkout.getPaymentMethodScope(for: card) }
         #expect(refused?.recovery == .askStaff)
     }
 
@@ -153,16 +99,49 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         #expect(fixture.checkout.navigator.route == .success(result))
     }
 
-    @Test("D6 leaving the method ends the wait for a card, and nothing was paid")
+    @Test("D6 going back ends the wait for a card: nothing was paid, and the selection is shown")
     func tapCancelled() async throws {
         let fixture = try await Fixture()
         try await fixture.select("tap")
         let tap = try #require(await fixture.checkout.getPaymentMethodScope(TapScope.self))
         while fixture.reader.amounts.isEmpty { await Task.yield() }
-        await tap.cancel()
+        let routes = fixture.checkout.navigator.navigationEvents
+        await fixture.checkout.back()
         #expect(await first(tap.state) { $0 == .cancelled || $0 == .idle } != nil)
-        let state = await first(fixture.checkout.state) { if case .failure = $0 { true } else { false } }
-        #expect(state == .failure(.refused(code: "cancelled", message: "the wait for a card was ended")))
+        #expect(await first(routes) { $0 == .methodSelection } != nil)
+        #expect(fixture.checkout.currentState == .ready(fixture.service.now.configuration))
+    }
+
+    @Test("D6 idling ends the wait for a card, and shows the start")
+    func tapIdle() async throws {
+        let fixture = try await Fixture()
+        try await fixture.select("tap")
+        while fixture.reader.amounts.isEmpty { await Task.yield() }
+        let routes = fixture.checkout.navigator.navigationEvents
+        await fixture.checkout.idle()
+        #expect(await first(routes) { $0 == .start } != nil)
+    }
+
+    @Test("D6 a tap whose result is not known is asked for by its key")
+    func tapUnknown() async throws {
+        let fixture = try await Fixture()
+        try await fixture.select("tap")
+        while fixture.reader.amounts.isEmpty { await Task.yield() }
+        fixture.reader.answer(.failure(.unknown(key: "read-1")))
+        let isUnknown: @Sendable (CheckoutState) -> Bool = { state in
+            if case .failure(.transport(_, mayHaveHappened: true)) = state { true } else { false }
+        }
+        #expect(await first(fixture.checkout.state, where: isUnknown) != nil)
+        fixture.reader.resolved.withLock {
+            $0 = PaymentResult(
+                paymentID: "tap_1", status: .success, amount: 10.5, currency: "EUR", method: .tap)
+        }
+        await fixture.checkout.retry()
+        guard case .success(let result) = fixture.checkout.currentState else {
+            Issue.record("\(fixture.checkout.currentState)")
+            return
+        }
+        #expect(result.paymentID == "tap_1" && fixture.reader.amounts.count == 1)
     }
 
     // MARK: D2
@@ -242,91 +221,10 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         let fixture = try await Fixture()
         let form = try await fixture.form()
         fixture.service.set { $0.answers = [.error(.validation([.init(.cvv, "invalid-cvv")]))] }
-        let refused = await error { try await form.submit() }
+        let refused = await checkoutError { try await form.submit() }
         #expect(refused?.recovery == .correctFields)
         #expect(fixture.checkout.navigator.route == .method("card"))
         #expect(form.currentState?.fieldErrors == [.init(.cvv, "invalid-cvv")])
-    }
-
-    @Test("A lost answer is asked for by its key, and the payment is not made again")
-    func lostAnswer() async throws {
-        let fixture = try await Fixture()
-        let form = try await fixture.form()
-        fixture.service.set { $0.answers = [.lost(.success)] }
-        #expect(try await form.submit()?.status == .success)
-        #expect(fixture.service.now.requests.count == 1 && fixture.service.now.questions == 1)
-    }
-
-    @Test("A request that never arrived is repeated with its key")
-    func repeated() async throws {
-        let fixture = try await Fixture()
-        let form = try await fixture.form()
-        fixture.service.set {
-            $0.answers = [
-                .error(.transport(reason: "no network", mayHaveHappened: false)),
-                .error(.transport(reason: "no answer", mayHaveHappened: true)),
-            ]
-        }
-        #expect(try await form.submit()?.status == .success)
-        #expect(fixture.service.now.requests.count == 3 && Set(fixture.service.now.requests.map(\.key)).count == 1)
-    }
-
-    @Test("Nothing else is paid while a payment is not known; retry asks for it")
-    func unknown() async throws {
-        let fixture = try await Fixture()
-        let form = try await fixture.form()
-        fixture.service.set { ($0.answers, $0.silences) = ([.lost(.success)], 10) }
-        #expect(try await form.submit()?.status == .unknown)
-        guard case .failure(.transport(_, mayHaveHappened: true)) = fixture.checkout.currentState else {
-            Issue.record("\(fixture.checkout.currentState)")
-            return
-        }
-        await fixture.checkout.idle()
-        try await fixture.select("voucher")
-        let voucher = try #require(await fixture.checkout.getPaymentMethodScope(VoucherScope.self))
-        await voucher.updateCode("ABCD-1234")
-        #expect(try await voucher.submit() == nil)
-        #expect(fixture.service.now.requests.count == 1)
-        await fixture.checkout.retry()
-        guard case .failure = fixture.checkout.currentState else {
-            Issue.record("\(fixture.checkout.currentState)")
-            return
-        }
-        fixture.service.set { $0.silences = 0 }
-        await fixture.checkout.retry()
-        guard case .success(let result) = fixture.checkout.currentState else {
-            Issue.record("\(fixture.checkout.currentState)")
-            return
-        }
-        #expect(result.paymentID == "pay_1" && fixture.service.now.requests.count == 1)
-    }
-
-    @Test("A result about another amount is not this payment's")
-    func otherAmount() async throws {
-        let service = TestService()
-        let settlement = PaymentSettlement(service, pauses: [.milliseconds(1)])
-        let request = PaymentRequest(session: "cs_1", method: "card", amount: 10, currency: "EUR")
-        service.set {
-            $0.payments["key"] = PaymentResult(
-                paymentID: "pay_9", status: .success, amount: 1, currency: "EUR", method: .card)
-        }
-        let result = try await settlement.settle(request, method: .card, key: "key")
-        #expect(result.status == .unknown)
-    }
-
-    @Test("A challenge is shown, and its result is the payment's")
-    func challenge() async throws {
-        let fixture = try await Fixture()
-        let form = try await fixture.form()
-        fixture.service.set { $0.answers = [.challenge] }
-        let routes = fixture.checkout.navigator.navigationEvents
-        #expect(try await form.submit()?.status == .success)
-        let shown = await first(routes) { if case .challenge = $0 { true } else { false } }
-        #expect(shown == URL(string: "http://127.0.0.1/challenges/1").map(CheckoutRoute.challenge))
-        guard case .success = fixture.checkout.navigator.route else {
-            Issue.record("\(fixture.checkout.navigator.route)")
-            return
-        }
     }
 
     @Test("A voucher pays with its code, without spaces")
@@ -364,6 +262,15 @@ private func error(_ body: () async throws -> some Sendable) async -> CheckoutEr
         let other = try await timed.form()
         #expect(await first(timed.checkout.navigator.navigationEvents) { $0 == .start } != nil)
         #expect(await first(other.state) { $0.inputFields[.expiryDate] == "" } != nil)
+    }
+
+    @Test("A session that was paid is over when the customer has gone")
+    func paid() async throws {
+        let fixture = try await Fixture()
+        let form = try await fixture.form()
+        #expect(try await form.submit()?.status == .success)
+        await fixture.checkout.idle()
+        #expect(fixture.checkout.currentState == .dismissed && fixture.checkout.navigator.route == .start)
     }
 
     @Test("A checkout that was dismissed begins nothing")
