@@ -45,7 +45,7 @@ struct TerminalFront {
     // MARK: Methods
 
     private func choose() async -> Bool {
-        for await state in await checkout.paymentMethodSelection.state() {
+        for await state in checkout.paymentMethodSelection.state() {
             switch state {
             case .loading: continue
             case .error(let reason):
