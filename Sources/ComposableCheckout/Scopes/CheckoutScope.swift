@@ -126,13 +126,15 @@ public actor CheckoutScope {
     @discardableResult
     public func pay(_ payment: CheckoutPayment) async throws(CheckoutError) -> PaymentResult? {
         guard let configuration, machine.next(.payRequested) == [.askApplication] else { return nil }
+        // With its present surcharges.
+        let method = configuration.methods.first { $0.id == payment.method.id } ?? payment.method
         let terms = CheckoutPayment.Terms(
             session: configuration.session,
-            amount: configuration.amount + payment.method.surcharge(for: payment.network),
+            amount: configuration.amount + method.surcharge(for: payment.network),
             currency: configuration.currency, key: makeKey())
         let decision = await gate?(
             BeforePayment(
-                method: payment.method, network: payment.network, amount: terms.amount, currency: terms.currency))
+                method: method, network: payment.network, amount: terms.amount, currency: terms.currency))
         guard decision != .abort, machine.next(.admitted(true)) == [.begin] else {
             _ = machine.next(.admitted(false))
             noteActivity()
