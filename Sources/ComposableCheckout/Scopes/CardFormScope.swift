@@ -11,6 +11,8 @@ public actor CardFormScope: PaymentMethodScope, ConfigurableScope {
     private let cards: ProcessCardPaymentInteractor
     private let settlement: PaymentSettlement
     private var configuration: CardConfiguration
+    /// The method with its present surcharges.
+    private var present: PaymentMethod
     private weak var checkout: CheckoutScope?
     private var machine: CardFormMachine
 
@@ -19,6 +21,7 @@ public actor CardFormScope: PaymentMethodScope, ConfigurableScope {
         cards: ProcessCardPaymentInteractor, settlement: PaymentSettlement, checkout: CheckoutScope?
     ) {
         (self.method, self.configuration, self.clock) = (method, configuration, clock)
+        present = method
         (self.cards, self.settlement, self.checkout) = (cards, settlement, checkout)
         var machine = CardFormMachine(configuration, method: method, country: country)
         let first = machine.next(.configured(configuration, method, country: country), now: clock.month)
@@ -96,10 +99,10 @@ public actor CardFormScope: PaymentMethodScope, ConfigurableScope {
     private func submittedPayment() -> CheckoutPayment? {
         for case .pay(let card, let billing) in take(.submitted) {
             let payment = CardPayment(
-                method: method, recipient: configuration.recipient, card: Lock(card), network: card.network,
+                method: present, recipient: configuration.recipient, card: Lock(card), network: card.network,
                 billing: billing, cards: cards, settlement: settlement)
             return CheckoutPayment(
-                method: method, network: card.network, perform: payment.perform, resolve: payment.resolve,
+                method: present, network: card.network, perform: payment.perform, resolve: payment.resolve,
                 challenge: payment.challenge)
         }
         return nil
@@ -108,8 +111,8 @@ public actor CardFormScope: PaymentMethodScope, ConfigurableScope {
     func configure(_ configuration: CheckoutConfiguration) {
         guard let card = configuration.card else { return }
         self.configuration = card
-        let method = configuration.methods.first { $0.id == self.method.id } ?? self.method
-        take(.configured(card, method, country: configuration.country))
+        present = configuration.methods.first { $0.id == method.id } ?? present
+        take(.configured(card, present, country: configuration.country))
     }
 
     @discardableResult private func take(_ event: CardFormMachine.Event) -> [CardFormMachine.Action] {

@@ -25,7 +25,8 @@ public actor CheckoutScope {
     private let makeKey: @Sendable () -> String
     private var machine = CheckoutMachine()
     private var configuration: CheckoutConfiguration?
-    private var scopes: [PaymentMethod: any PaymentMethodScope] = [:]
+    /// By ``PaymentMethod/id``.
+    private var scopes: [String: any PaymentMethodScope] = [:]
     private var gate: Gate?
     /// The payment that is under way, or whose result is not known.
     private var payment: (CheckoutPayment, CheckoutPayment.Terms)?
@@ -74,14 +75,14 @@ public actor CheckoutScope {
     /// - Throws: ``CheckoutError/configuration(_:)`` if no provider serves the method's kind, or the session lacks
     ///   something.
     public func getPaymentMethodScope(for method: PaymentMethod) async throws(CheckoutError) -> any PaymentMethodScope {
-        if let scope = scopes[method] { return scope }
+        if let scope = scopes[method.id] { return scope }
         guard let configuration else { throw .configuration("the session is not loaded") }
         guard let provider = providers[method.kind] else {
             throw .configuration("no provider is registered for methods of the kind \(method.kind)")
         }
         let scope = try await provider.scope(for: method, configuration, in: self)
-        if let scope = scopes[method] { return scope }
-        scopes[method] = scope
+        if let scope = scopes[method.id] { return scope }
+        scopes[method.id] = scope
         return scope
     }
 
@@ -110,7 +111,7 @@ public actor CheckoutScope {
     public func back() async {
         noteActivity()
         if case .method(let id) = navigator.route {
-            for (method, scope) in scopes where method.id == id { await scope.cancel() }
+            await scopes[id]?.cancel()
         }
         if !machine.isPaying, navigator.route != .methodSelection { navigator.back() }
     }
@@ -125,13 +126,15 @@ public actor CheckoutScope {
     @discardableResult
     public func pay(_ payment: CheckoutPayment) async throws(CheckoutError) -> PaymentResult? {
         guard let configuration, machine.next(.payRequested) == [.askApplication] else { return nil }
+        // With its present surcharges.
+        let method = configuration.methods.first { $0.id == payment.method.id } ?? payment.method
         let terms = CheckoutPayment.Terms(
             session: configuration.session,
-            amount: configuration.amount + payment.method.surcharge(for: payment.network),
+            amount: configuration.amount + method.surcharge(for: payment.network),
             currency: configuration.currency, key: makeKey())
         let decision = await gate?(
             BeforePayment(
-                method: payment.method, network: payment.network, amount: terms.amount, currency: terms.currency))
+                method: method, network: payment.network, amount: terms.amount, currency: terms.currency))
         guard decision != .abort, machine.next(.admitted(true)) == [.begin] else {
             _ = machine.next(.admitted(false))
             noteActivity()

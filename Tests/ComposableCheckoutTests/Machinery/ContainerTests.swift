@@ -216,6 +216,25 @@ private final class Count: Sendable {
         #expect(try await task.value == 7)
     }
 
+    @Test("D8 a transient dependency may be made again by a task that its own factory has left behind")
+    func transientAfterward() async throws {
+        let later = Mutex<Task<Int, any Error>?>(nil)
+        await container.register(Plain.self) { [count] container in
+            let number = count.next
+            if number == 1 {
+                let task = Task {
+                    try await Task.sleep(for: .milliseconds(50))
+                    return try await container.resolve(Plain.self).number
+                }
+                later.withLock { $0 = task }
+            }
+            return Plain(number: number)
+        }
+        #expect(try await container.resolve(Plain.self).number == 1)
+        let task = try #require(later.withLock { $0 })
+        #expect(try await task.value == 2)
+    }
+
     @Test("D8 a factory's error names the dependency, and the next resolution tries again")
     func failures() async throws {
         await container.register(Plain.self, as: .singleton) { [count] _ in

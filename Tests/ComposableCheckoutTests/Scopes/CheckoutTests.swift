@@ -250,6 +250,12 @@ import Waiting
         #expect(form.currentState?.billingFields == [.city] && form.currentState?.isSubmitEnabled == false)
         await form.updateCity("Ulm")
         #expect(form.currentState?.isSubmitEnabled == true)
+        fixture.service.set { $0.configuration.methods[0].surcharge = 3 }
+        await fixture.checkout.refresh()
+        #expect(form.currentState?.surcharge == 3)
+        let changed = fixture.service.now.configuration.methods[0]
+        #expect(try await fixture.checkout.getPaymentMethodScope(for: changed) === form)
+        #expect(try await form.submit()?.amount == 13)
     }
 
     @Test("D5 D7 idle wipes what was entered and shows the start, also by itself after the time")

@@ -272,6 +272,11 @@ final class Form {
         let visa = Self.machine(CardConfiguration(networks: [.visa, .amex], recipient: ""))
         visa.edit(.cardNumber, "4571")
         #expect(visa.state.availableNetworks == [.visa] && visa.state.cardNetwork == .visa)
+        let narrowed = Self.machine()
+        narrowed.edit(.cardNumber, "4571")
+        narrowed.take(.chose(.visa))
+        narrowed.take(.configured(CardConfiguration(networks: [.dankort], recipient: ""), Self.method, country: nil))
+        #expect(narrowed.state.availableNetworks == [.dankort] && narrowed.state.cardNetwork == .dankort)
         let none = Self.machine(
             CardConfiguration(networks: [.visa], recipient: ""),
             method: PaymentMethod(id: "card", kind: .card, networks: [.amex]))
