@@ -61,6 +61,25 @@ struct RunningSandbox {
 
     func end() async throws { _ = try await program.outcome() }
 
+    /// Passes each writable part of its memory on.
+    ///
+    /// - Returns: the number of parts.
+    func memory(_ body: (Data, Substring) throws -> Void) throws -> Int {
+        let maps = try String(contentsOfFile: "/proc/\(pid)/maps", encoding: .utf8)
+        let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(pid)/mem"))
+        var count = 0
+        for line in maps.split(separator: "\n") {
+            let fields = line.split(separator: " ", omittingEmptySubsequences: true)
+            let bounds = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard fields[1].hasPrefix("rw"), bounds.count == 2, (try? memory.seek(toOffset: bounds[0])) != nil,
+                let bytes = try? memory.read(upToCount: Int(bounds[1] - bounds[0]))
+            else { continue }
+            count += 1
+            try body(bytes, line)
+        }
+        return count
+    }
+
     func payments() async throws -> [[String: Any]] {
         let outcome = try await Program.run(["curl", "-s", "-m", "60", "\(address)/payments"])
         return try #require(
@@ -722,16 +741,7 @@ struct RunningSandbox {
             Array(digits.utf8), try [UInt8](hexDigits: digits),
             try [UInt8](hexDigits: String(digits.dropFirst() + "D")),
         ]
-        let maps = try String(contentsOfFile: "/proc/\(sandbox.pid)/maps", encoding: .utf8)
-        let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(sandbox.pid)/mem"))
-        var count = 0
-        for line in maps.split(separator: "\n") {
-            let fields = line.split(separator: " ", omittingEmptySubsequences: true)
-            let bounds = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
-            guard fields[1].hasPrefix("rw"), bounds.count == 2, (try? memory.seek(toOffset: bounds[0])) != nil,
-                let bytes = try? memory.read(upToCount: Int(bounds[1] - bounds[0]))
-            else { continue }
-            count += 1
+        let count = try sandbox.memory { bytes, line in
             for needle in needles { #expect(bytes.range(of: Data(needle)) == nil, "\(line)") }
         }
         #expect(count > 10)

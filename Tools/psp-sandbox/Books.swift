@@ -16,6 +16,8 @@ final class Books {
     private var entries: [String: Entry] = [:]
     private var order: [String] = []
     private var keys: [String: String] = [:]
+    private var identifiers: [String: String] = [:]
+    private var challenges: [String: String] = [:]
     private var descriptor: Int32 = -1
     /// True if the file ends with an incomplete line that could not be removed.
     private var isTorn = false
@@ -52,6 +54,12 @@ final class Books {
     /// The key under which these card data were booked, hashed as in ``Entry/cardData``.
     func key(ofCardData hash: String) -> String? { keys[hash] }
 
+    /// The payment with an identifier.
+    func payment(_ id: String) -> Sandbox.Payment? { identifiers[id].flatMap { entries[$0]?.payment } }
+
+    /// The decision that waits, or waited, for a challenge.
+    func entry(ofChallenge id: String) -> Entry? { challenges[id].flatMap { entries[$0] } }
+
     /// The first first.
     var payments: [Sandbox.Payment] { order.compactMap { entries[$0]?.payment } }
 
@@ -77,5 +85,7 @@ final class Books {
         let key = entry.payment.idempotencyKey
         if entries.updateValue(entry, forKey: key) == nil { order.append(key) }
         if let cardData = entry.cardData { keys[cardData] = key }
+        identifiers[entry.payment.id] = key
+        if let challenge = entry.payment.checkout?.challenge { challenges[challenge] = key }
     }
 }

@@ -68,8 +68,13 @@ struct Card {
     private static let kinds: [[UInt8]: Sandbox.Kind] = [[0x00]: .payment, [0x20]: .refund]
 
     /// In the currency's major unit.
-    var amount: String {
-        let exponent = currency.exponent ?? 0
+    var amount: String { currency.text(ofUnits: units) }
+}
+
+extension Currency {
+    /// Returns an amount in minor units as text in the major unit.
+    func text(ofUnits units: UInt64) -> String {
+        let exponent = exponent ?? 0
         guard exponent > 0 else { return String(units) }
         let digits = String(repeating: "0", count: max(0, exponent + 1 - String(units).count)) + String(units)
         return digits.dropLast(exponent) + "." + digits.suffix(exponent)

@@ -37,6 +37,33 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"leafCertificate", "intermediateCertificate": […]}
                                    {"leafCertificate", "intermediateCertificate": […]}
               GET  /payments       all decisions so far
+              POST /checkout-sessions
+                                   {"amount", "currency", "country", "reference"}
+                                   {"id", "amount", "currency", "country",
+                                   "reference", "methods": [{"id", "kind", "networks",
+                                   "surcharge", "networkSurcharges"}], "card":
+                                   {"networks", "fields", "billingFields",
+                                   "recipient": JWK}}
+              GET  /checkout-sessions/ID
+                                   the same
+              POST /checkout-tokens
+                                   {"session", "cardData"}
+                                   {"session", "token", "network", "masked"}
+              POST /checkout-payments
+                                   {"session", "method", "token", "voucher",
+                                   "network", "amount", "currency"}
+                                   {"id", "session", "method", "kind", "status",
+                                   "responseCode", "message", "amount", "currency",
+                                   "masked", "network", "token", "challenge",
+                                   "idempotencyKey", "time"}
+              GET  /checkout-payments
+                                   the payment under a key
+                                   {"payment": …} or {"payment": null}
+              GET  /checkout-payments/ID
+                                   a payment
+              GET  /challenges/ID  a page with two buttons
+              POST /challenges/ID  {"outcome": "passed"} or {"outcome": "failed"}
+                                   the payment
               POST /faults         a fault of the next calls:
                                    {"kind", "calls": 3, "status": 403}
               GET  /faults         {"fault": …, "delayed"}: the number of calls that
@@ -54,7 +81,7 @@ struct PSPSandbox: AsyncParsableCommand {
             is refused, with that status or 403, and has no effect; "declined": payments are declined, regardless of their \
             amount; "late": answers are late; "delayed": the call is performed late, even if its caller has left; "lost": \
             the call is performed, and the connection is closed without an answer. The last four apply to payments, \
-            refunds and batches only.
+            refunds, batches, and the tokens, payments and challenges of checkouts only.
 
             BATCHES
               They require the header Reader-Identifier: the reader that the deletion token is for. The key of the leaf \
@@ -71,6 +98,22 @@ struct PSPSandbox: AsyncParsableCommand {
             SHA-256, in Base64url, of the batch's canonical form: the lines "swift-contactless batch 1", id, count, and \
             for each payment its id, a space, and the SHA-256 in hexadecimal digits of the lines \
             "swift-contactless payment 1", id, paymentCardData, generalCardData and attachment, if there is one.
+
+            CHECKOUTS
+              A session is a sum that is paid once. Its methods and fields are those of --checkout-configuration, a JSON \
+            file: {"methods": [{"id", "kind", "networks", "surcharge", "networkSurcharges"}], "card": {"networks", "fields", \
+            "billingFields"}}; only id and kind of a method are required. Kinds are card, voucher, and tap, whose cards are \
+            charged with POST /payments. Surcharges are amounts in the major unit; networkSurcharges, by network, replace \
+            surcharge. Sessions and tokens are lost at exit, payments are not with --books.
+              cardData is a JWE for the session's recipient. Its content is a JSON object of strings: number, cvv, \
+            expiryMonth (two digits), expiryYear (four), and perhaps cardholderName. This service forgets all of it but the \
+            masked number, the networks, and whether it is a published test number for 3-D Secure. A token is valid in its \
+            session only.
+              The amount of a payment is the session's with the surcharge of method and network; network is one of the \
+            card's, the likeliest if there is none. status is "authorized", "declined" or "pending": with a challenge, until \
+            somebody posts its outcome; otherwise for the time of --late. While a payment is pending, or after one is \
+            authorized, the session accepts no other. A voucher is 6 to 64 capital letters, digits and “-”, and is redeemed \
+            once; codes that begin with UNKNOWN or EXPIRED are declined.
 
             AMOUNTS
               The last two digits of the amount in minor units determine the decision:
@@ -112,6 +155,12 @@ struct PSPSandbox: AsyncParsableCommand {
                 + "Without it, decisions are lost at exit.", valueName: "file"))
     var books: String?
 
+    @Option(
+        help: .init(
+            "The JSON file with the methods and card fields of checkouts. By default, there are all methods.",
+            valueName: "file"))
+    var checkoutConfiguration: String?
+
     @Flag(help: "Accept batches from enrolled readers only.")
     var enrolledOnly = false
 
@@ -145,7 +194,10 @@ struct PSPSandbox: AsyncParsableCommand {
         let keys = try await SandboxKeys(cardDataKey: try key())
         let sandbox: Sandbox
         do {
-            sandbox = Sandbox(keys: keys, books: try Books(books), needsEnrollment: enrolledOnly)
+            sandbox = Sandbox(
+                keys: keys, books: try Books(books), needsEnrollment: enrolledOnly,
+                checkout: try checkoutConfiguration.map(CheckoutConfiguration.init(file:)) ?? .standard)
+            try await sandbox.settleAll()
         } catch {
             Self.complain("\(error)")
             throw ExitCode(1)

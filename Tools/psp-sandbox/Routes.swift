@@ -23,6 +23,9 @@ struct Routes: HTTPHandler {
         } catch let refusal as Sandbox.Refusal {
             log("\(request.method.rawValue) \(request.path)  refused: \(refusal.message)")
             return try json(Failure(error: .init(code: refusal.code, message: refusal.message)), status: refusal.status)
+        } catch is CheckoutPaymentAnswer.NotOfACheckout {
+            return try json(
+                Failure(error: .init(code: "unknown_payment", message: "No payment of a checkout.")), status: 404)
         } catch is DecodingError {
             log("\(request.method.rawValue) \(request.path)  refused: not the JSON it must be")
             let message = "The body is not the JSON that is documented: see psp-sandbox --help."
@@ -123,16 +126,17 @@ struct Routes: HTTPHandler {
                 answer.payments.forEach(note)
             }
         default:
+            if let answer = try await answerCheckout(request, body) { return answer }
             throw Sandbox.Refusal(status: 404, code: "not_found", message: "No such resource: see psp-sandbox --help.")
         }
     }
 
-    private func note(_ payment: Sandbox.Payment) {
+    func note(_ payment: Sandbox.Payment) {
         let what = [payment.amount, payment.currency, payment.card].compactMap { $0 }.joined(separator: " ")
         log("\(payment.kind.rawValue)  \(what)  \(payment.status) \(payment.responseCode) \(payment.message)")
     }
 
-    private func carryOut<Answer: Sendable>(
+    func carryOut<Answer: Sendable>(
         _ fault: Sandbox.Fault.Kind?, _ call: @escaping @Sendable (Sandbox) async throws -> Answer
     ) async throws -> Answer {
         guard fault == .delayed else { return try await call(sandbox) }
@@ -140,7 +144,7 @@ struct Routes: HTTPHandler {
         return try await sandbox.carryOut(after: lateness) { try await call(sandbox) }
     }
 
-    private func deliver<Body>(
+    func deliver<Body>(
         _ reply: Sandbox.Reply<Body>, _ fault: Sandbox.Fault.Kind?, _ note: (Body) -> Void
     ) async throws -> HTTPResponse {
         note(reply.body)
@@ -170,7 +174,7 @@ struct Routes: HTTPHandler {
         }
     }
 
-    private func key(of request: HTTPRequest) throws -> String {
+    func key(of request: HTTPRequest) throws -> String {
         let key = request.headers[HTTPHeader("Idempotency-Key")] ?? ""
         guard (1...255).contains(key.utf8.count) else {
             throw Sandbox.Refusal(
@@ -180,11 +184,11 @@ struct Routes: HTTPHandler {
         return key
     }
 
-    private func decode<Body: Decodable>(_ type: Body.Type, _ body: Data) throws -> Body {
+    func decode<Body: Decodable>(_ type: Body.Type, _ body: Data) throws -> Body {
         try JSONDecoder().decode(type, from: body)
     }
 
-    private func json(_ body: some Encodable, status: Int = 200) throws -> HTTPResponse {
+    func json(_ body: some Encodable, status: Int = 200) throws -> HTTPResponse {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601

@@ -10,59 +10,6 @@ actor Sandbox {
         case refund
     }
 
-    /// The request for a payment or a refund.
-    struct Charge: Decodable, Sendable {
-        /// As `PaymentCardReadResult.paymentCardData` has it.
-        let cardData: String
-        /// In the currency's major unit: `12.34`.
-        let amount: String
-        /// The currency by its ISO 4217 code: `EUR`.
-        let currency: String
-        /// For the receipt; nil for card data that came without.
-        let receiptFacts: ReceiptFacts?
-    }
-
-    /// The original request under a key to be reversed, as far as the caller knows it.
-    struct Reversal: Decodable, Sendable {
-        /// The amount, as in ``Charge``.
-        let amount: String?
-        let currency: String?
-    }
-
-    /// The answer; nothing in it is secret.
-    struct Payment: Codable, Sendable {
-        let id: String
-        let kind: Kind
-        let status: String
-        let responseCode: String
-        let message: String
-        /// The amount in the currency's major unit; nil for invalid card data, and for a payment that was reversed by
-        /// its key alone and has not arrived.
-        let amount: String?
-        let currency: String?
-        /// The masked account number; nil for invalid card data, and for a payment that was reversed before it arrived.
-        let card: String?
-        let idempotencyKey: String
-        /// When it was decided.
-        let time: Date
-        /// The receipt facts as received.
-        let receiptFacts: ReceiptFacts?
-
-        /// Returns the same payment with the amount, currency and card that a later call names for it.
-        func about(_ amount: String, _ currency: String, _ card: String?) -> Payment {
-            Payment(
-                id: id, kind: kind, status: status, responseCode: responseCode, message: message, amount: amount,
-                currency: currency, card: card, idempotencyKey: idempotencyKey, time: time, receiptFacts: receiptFacts)
-        }
-
-        /// The payment after a reversal: ISO 8583, field 39, 17: customer cancellation.
-        var reversed: Payment {
-            Payment(
-                id: id, kind: kind, status: "declined", responseCode: "17", message: "Reversed", amount: amount,
-                currency: currency, card: card, idempotencyKey: idempotencyKey, time: time, receiptFacts: receiptFacts)
-        }
-    }
-
     struct BatchAnswer: Encodable, Sendable {
         let deletionToken: String
         /// The decided payments.
@@ -102,18 +49,23 @@ actor Sandbox {
         let status: Int?
     }
 
-    private let keys: SandboxKeys
-    private let books: Books
+    let keys: SandboxKeys
+    let books: Books
     /// By idempotency key: the batch's hash.
     private var batches: [String: SHA256Digest] = [:]
     private var terminals = Terminals()
     /// True if only enrolled terminals may send batches.
     private let needsEnrollment: Bool
+    /// The sessions of checkouts, and the cards that they were given.
+    var desk: CheckoutDesk
 
-    init(keys: SandboxKeys, books: sending Books, needsEnrollment: Bool) {
+    init(
+        keys: SandboxKeys, books: sending Books, needsEnrollment: Bool, checkout: CheckoutConfiguration = .standard
+    ) {
         self.keys = keys
         self.books = books
         self.needsEnrollment = needsEnrollment
+        desk = CheckoutDesk(configuration: checkout)
     }
 
     // MARK: Faults
@@ -241,8 +193,8 @@ actor Sandbox {
             ?? Payment(
                 id: UUID().uuidString, kind: .payment, status: "declined", responseCode: "17", message: "Reversed",
                 amount: reversal.amount, currency: reversal.amount == nil ? nil : reversal.currency, card: nil,
-                idempotencyKey: key, time: Date(), receiptFacts: nil)
-        guard known == nil || before.status == "approved" else { return before }
+                idempotencyKey: key, time: Date(), receiptFacts: nil, checkout: nil)
+        guard known == nil || ["approved", "pending"].contains(before.status) else { return before }
         try books.add(Books.Entry(payment: before.reversed, request: known?.request, cardData: known?.cardData))
         return before.reversed
     }
@@ -254,11 +206,16 @@ actor Sandbox {
         let payment = Payment(
             id: UUID().uuidString, kind: kind, status: rule.isApproval ? "approved" : "declined",
             responseCode: rule.responseCode, message: rule.message, amount: card?.amount, currency: card?.currency.code,
-            card: card?.account, idempotencyKey: key, time: Date(), receiptFacts: facts)
-        try books.add(Books.Entry(payment: payment, request: request, cardData: cardData))
-        // Nothing is tidied up in a crash.
-        if case .crash = rule.delivery { kill(getpid(), SIGKILL) }
+            card: card?.account, idempotencyKey: key, time: Date(), receiptFacts: facts, checkout: nil)
+        try record(Books.Entry(payment: payment, request: request, cardData: cardData), rule.delivery)
         return payment
+    }
+
+    /// Books a decision, and ends after it if its rule says so.
+    func record(_ entry: Books.Entry, _ delivery: AmountRule.Delivery) throws {
+        try books.add(entry)
+        // Nothing is tidied up in a crash.
+        if case .crash = delivery { kill(getpid(), SIGKILL) }
     }
 
     // MARK: Batches
@@ -372,22 +329,22 @@ actor Sandbox {
         }
     }
 
-    private static let invalidAmount = Refusal(
+    static let invalidAmount = Refusal(
         status: 422, code: "invalid_amount",
         message: "No amount of a currency: send amount as “12.34”, currency as “EUR”.")
 
-    private static let reusedKey = Refusal(
+    static let reusedKey = Refusal(
         status: 422, code: "idempotency_key_reused",
         message: "This Idempotency-Key came with another request: use a new one for each payment.")
 
-    private static func refusal(by rule: AmountRule) -> Refusal {
+    static func refusal(by rule: AmountRule) -> Refusal {
         Refusal(status: 422, code: "amount_refused", message: "\(rule.message): amounts that end so are refused.")
     }
 
     // MARK: Values
 
     /// - Returns: nil for text that is not an amount of the currency.
-    private static func minorUnits(_ text: String, of currency: Currency) -> UInt64? {
+    static func minorUnits(_ text: String, of currency: Currency) -> UInt64? {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         let (exponent, decimals) = (currency.exponent ?? 0, parts.count == 2 ? parts[1] : "")
         guard parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
@@ -397,7 +354,7 @@ actor Sandbox {
     }
 
     /// SHA-256 of the texts, each preceded by its length, in hexadecimal digits.
-    private static func hash(_ texts: String...) -> String {
+    static func hash(_ texts: String...) -> String {
         var hash = SHA256()
         for text in texts { hash.update(data: Data("\(text.utf8.count):\(text)".utf8)) }
         return hash.finalize().map { String(format: "%02x", $0) }.joined()
