@@ -248,15 +248,15 @@ struct CheckoutSandboxTests {
     @Test("a payment that is pending without a challenge is decided after its time")
     func pending() async throws {
         let sandbox = try await RunningSandbox("--late", "1")
-        let party = try await CheckoutParty(sandbox, amount: "12.34", currency: "USD")
+        let party = try await CheckoutParty(sandbox, amount: "12.35", currency: "USD")
         let token = try await party.tokenize(party.seal(number: Self.visa), key: "t")
-        let waiting = try await CheckoutParty(sandbox, amount: "0.34")
+        let waiting = try await CheckoutParty(sandbox, amount: "0.35")
         let other = try await waiting.tokenize(waiting.seal(number: Self.visa), key: "t")
         #expect(
-            status(try await sandbox.post("checkout-payments", party.payment(token, amount: "12.34"), key: "p"))
+            status(try await sandbox.post("checkout-payments", party.payment(token, amount: "12.35"), key: "p"))
                 == "pending")
         #expect(
-            status(try await sandbox.post("checkout-payments", waiting.payment(other, amount: "0.34"), key: "q"))
+            status(try await sandbox.post("checkout-payments", waiting.payment(other, amount: "0.35"), key: "q"))
                 == "pending")
         for key in ["p", "q"] {
             var status: String?
@@ -359,7 +359,7 @@ struct CheckoutSandboxTests {
             let sandbox = try await RunningSandbox(
                 "--books", folder.appending(path: "books").path, "--card-data-key", folder.appending(path: "key").path)
             // A number of a range that no issuer has: TEST.
-            let digits = "4999998213746504"
+            let digits = "4999998213746506"
             let party = try await CheckoutParty(sandbox, amount: "12.34")
             let token = try await party.tokenize(party.seal(number: digits), key: "t")
             #expect(
@@ -367,7 +367,7 @@ struct CheckoutSandboxTests {
                     == "authorized")
             let refused = try await party.tokenize(party.seal(number: digits, year: "2020"), key: "u")
             #expect(code(refused) == "expired_card")
-            #expect(sandbox.output.contains("499999******6504") && !sandbox.output.contains(digits))
+            #expect(sandbox.output.contains("499999******6506") && !sandbox.output.contains(digits))
             for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
                 #expect(try Data(contentsOf: file).range(of: Data(digits.utf8)) == nil, "\(file.lastPathComponent)")
             }

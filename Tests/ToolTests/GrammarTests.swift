@@ -58,7 +58,7 @@ import Testing
     ]
     /// Files that are read.
     private static let input: Set = [
-        "config", "ca-keys", "exception-file", "key-file", "mrz-file", "pass-config", "trust",
+        "checkout-configuration", "config", "ca-keys", "exception-file", "key-file", "mrz-file", "pass-config", "trust",
     ]
     /// What means something else in an example, where the reader is there or is not.
     private static let ofItsOwn: Set = ["kiosk --reader"]

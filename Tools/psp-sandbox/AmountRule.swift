@@ -38,7 +38,7 @@ struct AmountRule: Sendable {
         AmountRule(ending: "13", responseCode: "13", message: "Invalid amount", isRefusal: true),
         AmountRule(ending: "14", responseCode: "14", message: "Invalid card number"),
         AmountRule(ending: "33", responseCode: "00", message: "Approved", wait: .challenge),
-        AmountRule(ending: "34", responseCode: "00", message: "Approved", wait: .time),
+        AmountRule(ending: "35", responseCode: "00", message: "Approved", wait: .time),
         AmountRule(ending: "51", responseCode: "51", message: "Insufficient funds"),
         AmountRule(ending: "54", responseCode: "54", message: "Expired card"),
         AmountRule(ending: "91", responseCode: "91", message: "Issuer unavailable"),
