@@ -420,7 +420,8 @@ let package = Package(
             name: "ComposableCheckoutTests",
             dependencies: [
                 "CardEncryption", "CardReaderCombine", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport",
-                "Waiting", "tainted-checkout", .product(name: "OpenCombine", package: "OpenCombine"),
+                "Waiting", "psp-sandbox", "tainted-checkout", .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "OpenCombine", package: "OpenCombine"),
             ],
             exclude: ["Vectors", "tainted-checkout"]),
         .testTarget(
