@@ -174,18 +174,22 @@ extension HTTPCheckoutRepository: PaymentRepository {
     public func completeChallenge(of paymentID: String) async throws(CheckoutError) -> PaymentResult {
         guard Answer.isName(paymentID) else { throw .configuration("the payment's identifier is none") }
         let end = ContinuousClock.now + challengePatience
-        var last: Result<PaymentResult, CheckoutError>
-        repeat {
-            last = await poll(paymentID)
-            switch last {
-            case .success(let result): if result.status != .pending { return result }
+        var pending: PaymentResult?
+        while true {
+            let answer = await poll(paymentID)
+            switch answer {
+            case .success(let result) where result.status != .pending: return result
+            case .success(let result): pending = result
             // A network that fails for a moment does not end the customer's challenge.
             case .failure(.transport): break
             case .failure(let error): throw error
             }
-            guard (try? await Task.sleep(for: pollInterval)) != nil else { break }
-        } while ContinuousClock.now < end
-        return try last.get()
+            let isLast = ContinuousClock.now >= end
+            let isCanceled = (try? await Task.sleep(for: isLast ? .zero : pollInterval)) == nil
+            guard isLast || isCanceled else { continue }
+            if let pending { return pending }
+            return try answer.get()
+        }
     }
 
     private func poll(_ paymentID: String) async -> Result<PaymentResult, CheckoutError> {

@@ -291,8 +291,9 @@ import Testing
     func unmet() async throws {
         let pending = Self.payment.replacing("authorized", with: "pending")
         let service = try await LyingService(pending)
-        #expect(try await service.client().completeChallenge(of: "p-1").status == .pending)
-        let error = await failure { () throws(CheckoutError) in try await client(service).completeChallenge(of: "p-2") }
+        #expect(try await service.client(challengePatience: .zero).completeChallenge(of: "p-1").status == .pending)
+        let impatient = try service.client(challengePatience: .zero)
+        let error = await failure { () throws(CheckoutError) in try await impatient.completeChallenge(of: "p-2") }
         #expect(isUnknown(error))
         let refusing = try await LyingService(
             #"{"error":{"code":"unknown_payment","message":""}}"#, status: .notFound)
@@ -300,6 +301,21 @@ import Testing
             try await client(refusing).completeChallenge(of: "p-1")
         }
         #expect(refusal == .refused(code: "unknown_payment", message: ""))
+    }
+
+    @Test("a canceled wait for a challenge ends with what is known, although the network has failed since")
+    func canceledChallenge() async throws {
+        let calls = Calls()
+        let service = try await LyingService { _ in
+            guard await calls.next() == 1 else { return HTTPResponse(webSocket: LyingService.NoAnswer()) }
+            let pending = Self.payment.replacing("authorized", with: "pending")
+            return HTTPResponse(statusCode: .ok, body: Data(pending.utf8))
+        }
+        let client = try service.client()
+        let waiting = Task { try await client.completeChallenge(of: "p-1").status }
+        while service.requests.count < 3 { try await Task.sleep(for: .milliseconds(10)) }
+        waiting.cancel()
+        #expect(try await waiting.value == .pending)
     }
 
     private actor Calls {

@@ -2,6 +2,7 @@ import ComposableCheckout
 import FlyingFox
 import FlyingSocks
 import Foundation
+import FoundationNetworking
 import Synchronization
 
 /// A payment service that answers as a test wants, whatever it is asked.
@@ -32,10 +33,12 @@ final class LyingService: Sendable {
     deinit { running.cancel() }
 
     /// A client of the session "s".
-    func client(patience: Duration = .seconds(60)) throws -> HTTPCheckoutRepository {
+    func client(patience: Duration = .seconds(60), challengePatience: Duration = .seconds(60)) throws
+        -> HTTPCheckoutRepository
+    {
         try HTTPCheckoutRepository(
             address: address, session: "s", patience: patience, pollInterval: .milliseconds(20),
-            challengePatience: .seconds(1))
+            challengePatience: challengePatience)
     }
 
     private struct Unlistening: Error {}
@@ -47,7 +50,9 @@ final class LyingService: Sendable {
         init(_ answer: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse) { self.answer = answer }
 
         func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {
-            _ = try await request.bodyData
+            // A closure may read it more than once.
+            var request = request
+            request.setBodyData(try await request.bodyData)
             let key = request.headers[HTTPHeader("Idempotency-Key")] ?? ""
             requests.withLock { $0.append("\(request.method.rawValue) \(request.path) \(key)") }
             return try await answer(request)
@@ -60,6 +65,22 @@ final class LyingService: Sendable {
         func makeFrames(for client: AsyncThrowingStream<WSFrame, any Error>) async throws -> AsyncStream<WSFrame> {
             throw Refused()
         }
+    }
+
+    /// Has a service answer a request.
+    static func forward(_ request: HTTPRequest, to address: String) async throws -> HTTPResponse {
+        guard let url = URL(string: address + request.path) else { throw Unlistening() }
+        var message = URLRequest(url: url)
+        message.httpMethod = request.method.rawValue
+        message.httpBody = try await request.bodyData
+        for header in ["Idempotency-Key", "Content-Type"] {
+            message.setValue(request.headers[HTTPHeader(header)], forHTTPHeaderField: header)
+        }
+        let session = URLSession(configuration: .ephemeral)
+        defer { session.finishTasksAndInvalidate() }
+        let (body, response) = try await session.data(for: message)
+        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+        return HTTPResponse(statusCode: HTTPStatusCode(status, phrase: "Status"), body: body)
     }
 
     /// A body without an end.

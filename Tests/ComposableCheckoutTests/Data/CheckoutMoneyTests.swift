@@ -1,0 +1,230 @@
+import CardEncryption
+import ComposableCheckout
+import FlyingFox
+import Foundation
+import FoundationNetworking
+import Synchronization
+import TestSupport
+import Testing
+
+/// Whole payments at psp-sandbox over a network that loses, doubles and delays: the books have each once.
+@Suite(.timeLimit(.minutes(5))) struct CheckoutMoneyTests {
+    // Published test numbers: Visa; Stripe's for 3-D Secure.  TEST.
+    private static let visa = "4111111111111111"
+    private static let challenged = "4000000000003220"
+
+    /// psp-sandbox, on a port of its own.
+    private final class Sandbox: Sendable {
+        let address: String
+        private let program: Program
+
+        init(_ arguments: String...) async throws {
+            program = try Program([Program.built("psp-sandbox"), "--port", "0"] + arguments)
+            try await program.wait(for: "address") { $0.output.contains("\n") }
+            address = try #require(
+                program.output.split(separator: "\n").first?.split(separator: " ").last.map(String.init))
+        }
+
+        var output: String { program.output + program.error }
+
+        /// Every entry of the books, as curl gets them.
+        func books() async throws -> [[String: Any]] {
+            let outcome = try await Program.run(["curl", "-s", "-m", "60", "\(address)/payments"])
+            return try #require(
+                try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [[String: Any]], "\(outcome)")
+        }
+
+        /// Meets a challenge as a browser does.
+        func confirm(_ challenge: URL?) async throws {
+            // The host is the proxy's, which only the client talks to.
+            let path = try #require(challenge?.path)
+            _ = try await Program.run(["curl", "-s", "-m", "60", "-d", "outcome=passed", address + path])
+        }
+    }
+
+    enum Mishap: String, CaseIterable {
+        /// The request does not arrive.
+        case lostRequest
+        /// The request arrives, and its answer is lost.
+        case lostAnswer
+        /// The request arrives twice.
+        case twice
+        /// The request arrives twice at the same time, and both answers are lost.
+        case storm
+        /// The answer comes after the client has gone.
+        case late
+        /// The request arrives after the client has gone.
+        case delayed
+    }
+
+    enum Step: String, CaseIterable {
+        case session = "GET /checkout-sessions"
+        case token = "POST /checkout-tokens"
+        case payment = "POST /checkout-payments"
+        case question = "GET /checkout-payments"
+    }
+
+    /// A network between client and sandbox, on which the first request of a step meets a mishap.
+    private static func network(
+        to address: String, _ step: Step?, _ mishap: Mishap
+    ) async throws -> LyingService {
+        let isDone = Mutex(false)
+        return try await LyingService { request in
+            let isMet = isDone.withLock { isDone in
+                let matches = step.map { "\(request.method.rawValue) \(request.path)".hasPrefix($0.rawValue) } ?? false
+                defer { isDone = isDone || matches }
+                return matches && !isDone
+            }
+            guard isMet else { return try await LyingService.forward(request, to: address) }
+            let nothing = HTTPResponse(webSocket: LyingService.NoAnswer())
+            switch mishap {
+            case .lostRequest: return nothing
+            case .lostAnswer:
+                _ = try await LyingService.forward(request, to: address)
+                return nothing
+            case .twice:
+                _ = try await LyingService.forward(request, to: address)
+                return try await LyingService.forward(request, to: address)
+            case .storm:
+                async let first = LyingService.forward(request, to: address)
+                async let second = LyingService.forward(request, to: address)
+                _ = try await (first, second)
+                return nothing
+            case .late:
+                let answer = try await LyingService.forward(request, to: address)
+                try await Task.sleep(for: .seconds(2))
+                return answer
+            case .delayed:
+                Task {
+                    try await Task.sleep(for: .seconds(1))
+                    return try await LyingService.forward(request, to: address)
+                }
+                try await Task.sleep(for: .seconds(3))
+                return nothing
+            }
+        }
+    }
+
+    /// Repeats a call until its outcome is known, as the rule for money wants it: with the same key.
+    private func insist<Value: Sendable>(
+        _ body: () async throws(CheckoutError) -> Value
+    ) async throws -> Value {
+        for _ in 0..<10 {
+            do throws(CheckoutError) {
+                return try await body()
+            } catch {
+                guard case .transport = error else { throw error }
+            }
+        }
+        throw CheckoutError.configuration("no outcome after ten attempts")
+    }
+
+    /// Pays as a customer with a card does.
+    private func pay(
+        _ client: HTTPCheckoutRepository, _ number: String, confirm: (URL?) async throws -> Void
+    ) async throws -> PaymentResult {
+        let configuration = try await insist { () throws(CheckoutError) in try await client.configuration() }
+        let recipient = try JWERecipient(jwk: try #require(configuration.card).recipient)
+        let card = try CardPaymentData(
+            number: number.utf8, securityCode: "123".utf8, expiryMonth: 12, expiryYear: 2039,
+            cardholderName: "TEST CARD", network: .visa)
+        let sealed = try card.sealed(for: recipient)
+        let token = try await insist { () throws(CheckoutError) in
+            try await client.tokenize(sealed, idempotencyKey: "t")
+        }
+        #expect(token.masked == card.masked && token.network == .visa)
+        let method = try #require(configuration.methods.first { $0.kind == .card })
+        let request = PaymentRequest(
+            session: configuration.session, method: method.id, token: token.id, network: token.network,
+            amount: configuration.amount + method.surcharge(for: token.network), currency: configuration.currency)
+        let result = try await insist { () throws(CheckoutError) in
+            // A lost answer is asked for before anything is repeated.
+            if let known = try await client.result(for: "p") { return known }
+            return try await client.pay(request, idempotencyKey: "p")
+        }
+        guard result.status == .pending else { return result }
+        try await confirm(result.challenge)
+        return try await insist { () throws(CheckoutError) in try await client.completeChallenge(of: result.paymentID) }
+    }
+
+    private func client(_ network: LyingService, of sandbox: Sandbox, amount: Decimal) async throws
+        -> HTTPCheckoutRepository
+    {
+        let direct = try #require(URL(string: sandbox.address))
+        let opened = try await HTTPCheckoutRepository.openSession(
+            at: direct, amount: amount, currency: "EUR", country: "DE", reference: "cart")
+        return try HTTPCheckoutRepository(
+            address: network.address, session: opened.session, patience: .milliseconds(700),
+            pollInterval: .milliseconds(50), challengePatience: .seconds(30))
+    }
+
+    @Test("whatever happens to a request, the customer pays once", arguments: Step.allCases, Mishap.allCases)
+    func mishaps(_ step: Step, _ mishap: Mishap) async throws {
+        let sandbox = try await Sandbox()
+        let network = try await Self.network(to: sandbox.address, step, mishap)
+        let client = try await client(network, of: sandbox, amount: Decimal(1230) / 100)
+        let result = try await pay(client, Self.challenged) { try await sandbox.confirm($0) }
+        #expect(result.status == .success && result.challenge == nil && result.method == .card)
+        if mishap == .delayed { try await Task.sleep(for: .seconds(1)) }
+        let books = try await sandbox.books()
+        #expect(books.count == 1 && books.first?["status"] as? String == "approved", "\(books)")
+        #expect(books.first?["amount"] as? String == "12.30" && books.first?["id"] as? String == result.paymentID)
+        #expect(!sandbox.output.contains(Self.challenged))
+    }
+
+    @Test(
+        "the sandbox's own lost, late and declined answers end as they should",
+        arguments: [("1.96", "approved"), ("1.98", "approved"), ("1.05", "declined"), ("1.51", "declined")])
+    func amounts(_ amount: String, _ status: String) async throws {
+        let sandbox = try await Sandbox("--late", "3600")
+        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let client = try await client(network, of: sandbox, amount: try #require(Decimal(string: amount)))
+        let result = try await pay(client, Self.visa) { _ in Issue.record("there is no challenge") }
+        #expect(result.status == (status == "approved" ? .success : .failed))
+        #expect((result.errorMessage == nil) == (status == "approved"))
+        let books = try await sandbox.books()
+        #expect(books.count == 1 && books.first?["status"] as? String == status, "\(books)")
+    }
+
+    @Test("a payment that the sandbox decides later is pending first, and found by its key")
+    func pending() async throws {
+        let sandbox = try await Sandbox("--late", "1")
+        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let client = try await client(network, of: sandbox, amount: Decimal(1235) / 100)
+        let result = try await pay(client, Self.visa) { #expect($0 == nil) }
+        #expect(result.status == .success)
+        #expect(try await client.result(for: "p")?.status == .success)
+        #expect(try await client.result(for: "q") == nil)
+    }
+
+    @Test("refusals arrive as such: another session's token, another sum, a second payment, a voucher that is none")
+    func refusals() async throws {
+        let sandbox = try await Sandbox()
+        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let (client, other) = (
+            try await client(network, of: sandbox, amount: 5), try await client(network, of: sandbox, amount: 5)
+        )
+        #expect(try await pay(client, Self.visa) { _ in }.status == .success)
+        func code(_ client: HTTPCheckoutRepository, _ change: (inout PaymentRequest) -> Void) async -> String? {
+            var request = PaymentRequest(
+                session: client.session, method: "voucher", voucher: "GIFT-77", amount: 5, currency: "EUR")
+            change(&request)
+            do throws(CheckoutError) {
+                _ = try await client.pay(request, idempotencyKey: "r")
+                return nil
+            } catch {
+                guard case .refused(let code, _) = error else { return "\(error)" }
+                return code
+            }
+        }
+        let token = try await client.result(for: "p")?.token
+        #expect(await code(client) { _ in } == "already_paid")
+        #expect(await code(other) { ($0.method, $0.voucher, $0.token) = ("card", nil, token?.id) } == "wrong_session")
+        #expect(await code(other) { $0.amount = 4 } == "wrong_amount")
+        #expect(await code(other) { $0.currency = "USD" } == "wrong_amount")
+        #expect(await code(other) { $0.voucher = "gift" } == "invalid_voucher")
+        #expect(try await sandbox.books().count == 1)
+        #expect(await code(other) { _ in } == nil)
+        #expect(try await sandbox.books().count == 2)
+    }
+}
