@@ -216,6 +216,13 @@ let package = Package(
             path: "Tools/virtual-reader", exclude: ["virtual-reader.1"]),
 
         // Examples.
+        // The checkout on a terminal.
+        .executableTarget(
+            name: "checkout",
+            dependencies: [
+                "CWipedHeap", "ComposableCheckout", "EMVContactless", "SandboxClient", argumentParser,
+            ],
+            path: "Examples/checkout"),
         .executableTarget(
             name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program"),
@@ -455,7 +462,8 @@ let package = Package(
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
                 "USBTestSupport", "ToolReaders", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
-                "apdu-trace", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe", "receipt",
+                "apdu-trace", "checkout", "first-program", "kiosk", "kiosk-host", "psp-sandbox", "reader-probe",
+                "receipt",
                 "virtual-reader",
             ],
             exclude: ["verify-oda"]),

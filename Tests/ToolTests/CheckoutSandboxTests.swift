@@ -186,6 +186,9 @@ struct CheckoutSandboxTests {
             let answer = try await sandbox.post("checkout-payments", body, key: "p")
             #expect((400..<500).contains(answer.status) && code(answer) == reason, "\(body): \(answer)")
         }
+        let long = String(repeating: "a", count: 256)
+        let billing = charge.dropLast() + #","billing":{"CITY":"\#(long)"}}"#
+        #expect(code(try await sandbox.post("checkout-payments", String(billing), key: "p")) == "invalid_billing")
         #expect(code(try await sandbox.post("checkout-payments", charge)) == "no_idempotency_key")
         #expect(try await sandbox.payments().isEmpty)
         #expect(status(try await sandbox.post("checkout-payments", charge, key: "p")) == "authorized")

@@ -45,6 +45,8 @@ struct CheckoutCharge: Decodable, Sendable {
     /// With the surcharge, in the currency's major unit.
     let amount: String
     let currency: String
+    /// The billing address by field, which is checked and forgotten.
+    let billing: [String: String]?
 }
 
 /// The outcome of a challenge.

@@ -127,6 +127,14 @@ extension Sandbox {
         guard let method = desk.configuration.methods.first(where: { $0.id == charge.method }) else {
             throw Refusal(status: 422, code: "unknown_method", message: "The session has no such method.")
         }
+        let billing = charge.billing ?? [:]
+        guard billing.count <= 32, billing.keys.allSatisfy(CheckoutConfiguration.isName),
+            billing.values.allSatisfy({ $0.utf8.count <= 255 })
+        else {
+            throw Refusal(
+                status: 422, code: "invalid_billing",
+                message: "billing has at most 32 fields, each with at most 255 bytes.")
+        }
         try requireUnpaid(session)
         let means = try means(of: charge, method, session, key)
         guard currency.code == session.request.currency,

@@ -51,7 +51,7 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"session", "token", "network", "masked"}
               POST /checkout-payments
                                    {"session", "method", "token", "voucher",
-                                   "network", "amount", "currency"}
+                                   "network", "amount", "currency", "billing"}
                                    {"id", "session", "method", "kind", "status",
                                    "responseCode", "message", "amount", "currency",
                                    "masked", "network", "token", "challenge",
@@ -110,7 +110,7 @@ struct PSPSandbox: AsyncParsableCommand {
             masked number, the networks, and whether it is a published test number for 3-D Secure. A token is valid in its \
             session only.
               The amount of a payment is the session's with the surcharge of method and network; network is one of the \
-            card's, the likeliest if there is none. status is "authorized", "declined" or "pending": with a challenge, until \
+            card's, the likeliest if there is none. billing, texts by field, is checked and forgotten. status is "authorized", "declined" or "pending": with a challenge, until \
             somebody posts its outcome; otherwise for the time of --late. While a payment is pending, or after one is \
             authorized, the session accepts no other. A voucher is 6 to 64 capital letters, digits and “-”, and is redeemed \
             once; codes that begin with UNKNOWN or EXPIRED are declined.

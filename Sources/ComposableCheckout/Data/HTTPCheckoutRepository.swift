@@ -62,10 +62,16 @@ public struct HTTPCheckoutRepository: Sendable {
         return try HTTPCheckoutRepository(address: address, session: configuration.session, patience: patience)
     }
 
-    /// Returns a JSON object of texts.
-    private static func body(_ members: [(String, String?)]) -> String {
+    /// Returns a JSON object of texts, with the billing address as an object of its own.
+    private static func body(
+        _ members: [(String, String?)], billing: [ComposableInputElementType: String] = [:]
+    ) -> String {
         var object: [JSON.Text: JSON] = [:]
         for (name, value) in members { object[JSON.Text(name)] = value.map { .string(JSON.Text($0)) } }
+        if !billing.isEmpty {
+            let texts = billing.map { (JSON.Text($0.key.rawValue), JSON.string(JSON.Text($0.value))) }
+            object["billing"] = .object(Dictionary(texts) { first, _ in first })
+        }
         return JSON.object(object).written
     }
 
@@ -131,11 +137,12 @@ extension HTTPCheckoutRepository: PaymentRepository {
     ) async throws(CheckoutError) -> PaymentResult {
         try Self.checkKey(idempotencyKey)
         guard request.session == session else { throw .configuration("the payment is for another session") }
-        let body = Self.body([
-            ("session", session), ("method", request.method), ("token", request.token), ("voucher", request.voucher),
-            ("network", request.network?.rawValue), ("amount", request.amount.description),
-            ("currency", request.currency),
-        ])
+        let body = Self.body(
+            [
+                ("session", session), ("method", request.method), ("token", request.token),
+                ("voucher", request.voucher), ("network", request.network?.rawValue),
+                ("amount", request.amount.description), ("currency", request.currency),
+            ], billing: request.billing)
         let answer = try await connection.ask(
             .init(method: "POST", path: ["checkout-payments"], key: idempotencyKey, body: body, isAboutPayment: true))
         return try Self.read(isAboutPayment: true) {

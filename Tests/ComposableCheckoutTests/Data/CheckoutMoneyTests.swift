@@ -136,7 +136,8 @@ import Testing
         let method = try #require(configuration.methods.first { $0.kind == .card })
         let request = PaymentRequest(
             session: configuration.session, method: method.id, token: token.id, network: token.network,
-            amount: configuration.amount + method.surcharge(for: token.network), currency: configuration.currency)
+            amount: configuration.amount + method.surcharge(for: token.network), currency: configuration.currency,
+            billing: [.countryCode: "DE", .city: "“Köln”"])
         let result = try await insist { () throws(CheckoutError) in
             // A lost answer is asked for before anything is repeated.
             if let known = try await client.result(for: "p") { return known }
