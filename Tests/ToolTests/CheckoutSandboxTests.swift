@@ -173,6 +173,7 @@ struct CheckoutSandboxTests {
         let charge = try party.payment(amex, amount: "12.80")
         for (body, reason) in [
             (try party.payment(amex, amount: "12.30"), "wrong_amount"),
+            (try party.payment(amex, amount: "12.81"), "wrong_amount"),
             (charge.replacing("EUR", with: "USD"), "wrong_amount"),
             (charge.replacing("12.80", with: "12.805"), "invalid_amount"),
             (charge.replacing(party.session, with: other.session), "wrong_session"),

@@ -24,7 +24,7 @@ struct AmountRule: Sendable {
     enum Wait: Sendable {
         /// A card's holder is asked first.
         case challenge
-        /// It is pending for the time of `--late`.
+        /// The payment is pending for the time of `--late`.
         case time
     }
 

@@ -98,7 +98,7 @@ extension Sandbox {
 
     // MARK: Payments
 
-    /// What a payment is made with.
+    /// The card or voucher that a payment is made with.
     private struct Means {
         let masked: String
         let network: String?

@@ -112,7 +112,7 @@ extension Routes {
 /// A payment as a checkout's client sees it.
 struct CheckoutPaymentAnswer: Encodable, Sendable {
     let id: String, status: String, responseCode: String, message: String
-    /// Nil for a payment that was reversed before it arrived.
+    /// The terms; nil for a payment that was reversed before it arrived.
     let session: String?, method: String?, kind: String?, amount: String?, currency: String?
     let masked: String?, network: String?, token: String?
     /// The page on which the customer meets the challenge, while it is not met.

@@ -65,7 +65,7 @@ extension CardConfiguration {
 /// A payment as the service describes it.
 struct PaymentAnswer {
     let result: PaymentResult
-    /// Nil for a payment that was reversed before it arrived.
+    /// The session; nil for a payment that was reversed before it arrived.
     let session: String?
     let method: String?
     let idempotencyKey: String

@@ -1,4 +1,3 @@
-import CardEncryption
 import ComposableCheckout
 import FlyingFox
 import Foundation
@@ -64,16 +63,17 @@ import Testing
         case question = "GET /checkout-payments"
     }
 
-    /// A network between client and sandbox, on which the first request of a step meets a mishap.
+    /// A network between client and sandbox, on which the first request of each step meets a mishap.
     private static func network(
-        to address: String, _ step: Step?, _ mishap: Mishap
+        to address: String, _ steps: [Step], _ mishap: Mishap
     ) async throws -> LyingService {
-        let isDone = Mutex(false)
+        let ahead = Mutex(steps)
         return try await LyingService { request in
-            let isMet = isDone.withLock { isDone in
-                let matches = step.map { "\(request.method.rawValue) \(request.path)".hasPrefix($0.rawValue) } ?? false
-                defer { isDone = isDone || matches }
-                return matches && !isDone
+            let isMet = ahead.withLock { ahead in
+                let call = "\(request.method.rawValue) \(request.path)"
+                guard let index = ahead.firstIndex(where: { call.hasPrefix($0.rawValue) }) else { return false }
+                ahead.remove(at: index)
+                return true
             }
             guard isMet else { return try await LyingService.forward(request, to: address) }
             let nothing = HTTPResponse(webSocket: LyingService.NoAnswer())
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// Repeats a call until its outcome is known, as the rule for money wants it: with the same key.
+    /// Repeats a question until there is an answer.
     private func insist<Value: Sendable>(
         _ body: () async throws(CheckoutError) -> Value
     ) async throws -> Value {
@@ -124,28 +124,24 @@ import Testing
         _ client: HTTPCheckoutRepository, _ number: String, confirm: (URL?) async throws -> Void
     ) async throws -> PaymentResult {
         let configuration = try await insist { () throws(CheckoutError) in try await client.configuration() }
-        let recipient = try JWERecipient(jwk: try #require(configuration.card).recipient)
+        let recipient = try #require(configuration.card).recipient
         let card = try CardPaymentData(
             number: number.utf8, securityCode: "123".utf8, expiryMonth: 12, expiryYear: 2039,
             cardholderName: "TEST CARD", network: .visa)
-        let sealed = try card.sealed(for: recipient)
-        let token = try await insist { () throws(CheckoutError) in
-            try await client.tokenize(sealed, idempotencyKey: "t")
-        }
+        let pauses = Array(repeating: Duration.milliseconds(50), count: 10)
+        let token = try await ProcessCardPaymentInteractor(client, pauses: pauses)
+            .token(for: card, recipient: recipient, key: "t")
         #expect(token.masked == card.masked && token.network == .visa)
         let method = try #require(configuration.methods.first { $0.kind == .card })
         let request = PaymentRequest(
             session: configuration.session, method: method.id, token: token.id, network: token.network,
             amount: configuration.amount + method.surcharge(for: token.network), currency: configuration.currency,
             billing: [.countryCode: "DE", .city: "“Köln”"])
-        let result = try await insist { () throws(CheckoutError) in
-            // A lost answer is asked for before anything is repeated.
-            if let known = try await client.result(for: "p") { return known }
-            return try await client.pay(request, idempotencyKey: "p")
-        }
+        let settlement = PaymentSettlement(client, pauses: pauses)
+        let result = try await settlement.settle(request, method: method.kind, key: "p")
         guard result.status == .pending else { return result }
         try await confirm(result.challenge)
-        return try await insist { () throws(CheckoutError) in try await client.completeChallenge(of: result.paymentID) }
+        return try await settlement.challenge(result.paymentID)
     }
 
     private func client(_ network: LyingService, of sandbox: Sandbox, amount: Decimal) async throws
@@ -159,10 +155,13 @@ import Testing
             pollInterval: .milliseconds(50), challengePatience: .seconds(30))
     }
 
-    @Test("whatever happens to a request, the customer pays once", arguments: Step.allCases, Mishap.allCases)
-    func mishaps(_ step: Step, _ mishap: Mishap) async throws {
+    @Test(
+        "whatever happens to a request, the customer pays once",
+        arguments: Step.allCases.map { [$0] } + [[.payment, .question], [.payment, .payment, .question]],
+        Mishap.allCases)
+    func mishaps(_ steps: [Step], _ mishap: Mishap) async throws {
         let sandbox = try await Sandbox()
-        let network = try await Self.network(to: sandbox.address, step, mishap)
+        let network = try await Self.network(to: sandbox.address, steps, mishap)
         let client = try await client(network, of: sandbox, amount: Decimal(1230) / 100)
         let result = try await pay(client, Self.challenged) { try await sandbox.confirm($0) }
         #expect(result.status == .success && result.challenge == nil && result.method == .card)
@@ -178,7 +177,7 @@ import Testing
         arguments: [("1.96", "approved"), ("1.98", "approved"), ("1.05", "declined"), ("1.51", "declined")])
     func amounts(_ amount: String, _ status: String) async throws {
         let sandbox = try await Sandbox("--late", "3600")
-        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let network = try await Self.network(to: sandbox.address, [], .lostAnswer)
         let client = try await client(network, of: sandbox, amount: try #require(Decimal(string: amount)))
         let result = try await pay(client, Self.visa) { _ in Issue.record("there is no challenge") }
         #expect(result.status == (status == "approved" ? .success : .failed))
@@ -190,7 +189,7 @@ import Testing
     @Test("a payment that the sandbox decides later is pending first, and found by its key")
     func pending() async throws {
         let sandbox = try await Sandbox("--late", "1")
-        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let network = try await Self.network(to: sandbox.address, [], .lostAnswer)
         let client = try await client(network, of: sandbox, amount: Decimal(1235) / 100)
         let result = try await pay(client, Self.visa) { #expect($0 == nil) }
         #expect(result.status == .success)
@@ -201,7 +200,7 @@ import Testing
     @Test("refusals arrive as such: another session's token, another sum, a second payment, a voucher that is none")
     func refusals() async throws {
         let sandbox = try await Sandbox()
-        let network = try await Self.network(to: sandbox.address, nil, .lostAnswer)
+        let network = try await Self.network(to: sandbox.address, [], .lostAnswer)
         let (client, other) = (
             try await client(network, of: sandbox, amount: 5), try await client(network, of: sandbox, amount: 5)
         )
