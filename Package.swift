@@ -408,7 +408,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge", "KioskKit",
+                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge",
+                "KioskKit",
                 "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
                 "TravelDocument", "USBTestSupport", crypto,
             ],

@@ -58,7 +58,8 @@ import Testing
     ]
     /// Files that are read.
     private static let input: Set = [
-        "checkout-configuration", "config", "ca-keys", "exception-file", "key-file", "merchant", "mrz-file", "pass-config",
+        "checkout-configuration", "config", "ca-keys", "exception-file", "key-file", "merchant", "mrz-file",
+        "pass-config",
         "trust",
     ]
     /// What means something else in an example, where the reader is there or is not.
