@@ -20,6 +20,14 @@ import Testing
             "Terminal": ["Contract", "Store"],
             "Surface": ["Contract", "Store", "Terminal"],
         ],
+        "ComposableCheckout": [
+            "Domain": [],
+            "Texts": [],
+            "Data": ["Domain"],
+            "Machinery": ["Domain"],
+            "Scopes": ["Domain", "Machinery", "Texts"],
+            "Composition": ["Domain", "Machinery", "Scopes", "Texts"],
+        ],
     ]
 
     @Test("A folder names no type of a folder that it does not stand on", arguments: modules.keys.sorted())

@@ -74,8 +74,8 @@ import Testing
         "the path that speech-dispatcher's clients use",
         arguments: [
             (["XDG_RUNTIME_DIR": "/run/user/7"], "/run/user/7/speech-dispatcher/speechd.sock"),
-            (["HOME": "/home/k"], "/home/k/.cache/speech-dispatcher/speechd.sock"),
-            (["HOME": "/home/k", "XDG_CACHE_HOME": "/c"], "/c/speech-dispatcher/speechd.sock"),
+            (["HOME": "/k"], "/k/.cache/speech-dispatcher/speechd.sock"),
+            (["HOME": "/k", "XDG_CACHE_HOME": "/c"], "/c/speech-dispatcher/speechd.sock"),
             (["SPEECHD_ADDRESS": "unix_socket:/x/y", "XDG_RUNTIME_DIR": "/r"], "/x/y"),
             (["SPEECHD_ADDRESS": "unix_socket", "XDG_RUNTIME_DIR": "/r"], "/r/speech-dispatcher/speechd.sock"),
             (

@@ -4,7 +4,7 @@ import Glibc
 /// An open input device with a switch in a headphone socket: Linux input subsystem userspace API, chapter 1, EV_SW.
 /// Only this file makes ioctls of input devices.
 struct HeadphoneJack: ~Copyable {
-    /// Whether the device has events to read, is at its end for now, or is gone.
+    /// The state of the device: it has events to read, is at its end for now, or is gone.
     enum Reading: Hashable, Sendable {
         case nothing
         case changed

@@ -7,7 +7,7 @@ struct SSIPLine: Hashable, Sendable {
     /// The position of its first byte in all that the server has sent.
     let offset: Int
 
-    /// What a line consists of, without its end; nil for another form.
+    /// The parts of a line, without its end; nil for another form.
     init?(_ bytes: some Collection<UInt8>, at offset: Int) {
         let bytes = Array(bytes)
         self.offset = offset

@@ -3,7 +3,7 @@ import Glibc
 
 /// A connection to a Unix socket.  Only this file makes the system's calls for it; none of them waits.
 final class SpeechSocket: Sendable {
-    /// What the server sends, as it comes; the stream ends when it hangs up.
+    /// The server's bytes, as they come; the stream ends when it hangs up.
     let received: AsyncStream<[UInt8]>
     private let file: Int32
     private let source: any DispatchSourceRead

@@ -139,7 +139,7 @@ enum SpokenValue {
         }
     }
 
-    /// What Unicode CLDR's currency formats consist of: digits and their separators, a minus sign, and the currency by its
+    /// The parts of Unicode CLDR's currency formats: digits and their separators, a minus sign, and the currency by its
     /// sign or by at most three letters.
     private static func isAmount(_ value: String) -> Bool {
         guard 1...40 ~= value.utf8.count else { return false }
