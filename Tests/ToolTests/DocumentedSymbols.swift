@@ -43,6 +43,7 @@ enum DocumentedSymbols {
             given:
                 "repository: any ConfigurationRepository & PaymentMethodRepository & TokenizationRepository & PaymentRepository, service: TapToPayService"
         ),
+        "ComposableCheckout/Data/HTTPCheckoutRepository.swift": .init("Foundation"),
         "ComposableCheckout/Machinery/ComposableContainer.swift": .init(
             given: "MyPayments: @escaping @Sendable () -> any PaymentRepository"),
         "ComposableCheckout/Scopes/CheckoutScope.swift": .init(

@@ -1,4 +1,4 @@
-// The page: what happens on which event.
+// What happens when.
 
 import { KioskBridge } from "/kiosk-bridge.js";
 import { element, imageAddress } from "./dom.js";
@@ -358,7 +358,7 @@ const act = {
     start();
   },
   receipt() {
-    bridge.request("receipt.print", { order: state.payment.order }).then(
+    bridge.request("receipt.print", { order: state.payment.order, locale: state.locale }).then(
       () => receipt("receipt.printed"), () => receipt("receipt.failed"));
   },
   finish() {

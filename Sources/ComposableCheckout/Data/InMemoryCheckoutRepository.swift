@@ -33,11 +33,11 @@ public actor InMemoryCheckoutRepository {
     private var decide: @Sendable (PaymentRequest) -> Decision = { _ in .approve }
     private var failures: [Step: [Bool]] = [:]
     private var tokens: [String: PaymentToken] = [:]
-    private var entries: [String: Entry] = [:]
+    private var entries: [String: Booking] = [:]
     /// The keys of the payments, the first first.
     private var order: [String] = []
 
-    private struct Entry {
+    private struct Booking {
         let request: PaymentRequest
         var result: PaymentResult
     }
@@ -163,7 +163,7 @@ extension InMemoryCheckoutRepository: PaymentRepository {
         case .challenge:
             (result.status, result.challenge) = (.pending, URL(string: "https://bank.example/challenges/\(number)"))
         }
-        entries[key] = Entry(request: request, result: result)
+        entries[key] = Booking(request: request, result: result)
         order.append(key)
         return result
     }

@@ -139,7 +139,7 @@ export interface BridgeActions {
     DocumentAnswer | NDEFAnswer,
   ];
   "nfc.cancel": [Record<string, never>, Record<string, unknown>];
-  "order.get": [Record<string, never>, { order: Order | null }];
+  "order.get": [{ locale?: string }, { order: Order | null }];
   "payment.start": [
     { order: string },
     {
@@ -152,7 +152,7 @@ export interface BridgeActions {
   ];
   "payment.cancel": [Record<string, never>, { cancelled: boolean }];
   "pass.read": [Record<string, never>, { passes: { merchant: string; status: string; member?: string }[] }];
-  "receipt.print": [{ order: string }, { printed: boolean }];
+  "receipt.print": [{ order: string; locale?: string }, { printed: boolean }];
   "speech.say": [{ key: string; values?: Record<string, string> }, Record<string, unknown>];
 }
 

@@ -55,8 +55,6 @@ final class StoreBook {
     private(set) var found: (sequence: Int64, kind: StoreEntry.Kind) = (0, .opened)
     /// True if a write has failed: nothing is written until the store has been read anew.
     private(set) var hasFailed = false
-    /// The number of the last entry with which the book may be compacted, where that has failed before.
-    private var compactsAgain: Int64 = 0
     /// The key of the hashes by which the store knows cards.
     let cardKey: SymmetricKey
     /// The device's keys; nil when the store is closed.
@@ -334,11 +332,9 @@ final class StoreBook {
     // MARK: Compacting
 
     /// Compacts the book when due.  The cost is spread over the entries and payments that have gone, and so does not
-    /// grow with the store's history.  After a failure, some entries go by before it is tried again: each attempt
-    /// copies all payments.
+    /// grow with the store's history.
     private func compactIfDue(at time: Date) {
         let count = ledger.payments.count
-        guard sequence >= compactsAgain else { return }
         guard deviceKey?.isReplacing == true || ledger.removed * 2 > count || ledger.entries > 256 + 4 * count else {
             return
         }
@@ -348,7 +344,6 @@ final class StoreBook {
             // The book continues unchanged or compacted, in the same way on the disk and here.
             let failure = StoreFailure(error)
             logger.warning("store: not compacted: \(failure)")
-            compactsAgain = sequence + Int64(max(16, count / 4))
             // The log keeps the room that was written in vain, which forwarding then lacks.
             if case .full = failure { try? log.clear(database) }
         }

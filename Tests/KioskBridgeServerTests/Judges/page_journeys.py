@@ -38,7 +38,7 @@ async def payments(bench):
     del host.on["receipt.print"]
     await page.click("receipt.print")
     await page.until("/being printed/.test(document.body.innerText)")
-    bench.expect(host.last("receipt.print") == {"order": ORDER["id"]}, "receipt")
+    bench.expect(host.last("receipt.print") == {"order": ORDER["id"], "locale": "en"}, "receipt")
     bench.expect(host.last("journey.complete") == {"status": "success", "referenceId": ORDER["id"]}, "not complete")
     await finish(page)
     bench.expect("12.34" not in await page.eval("document.documentElement.outerHTML"), "the order stays")
