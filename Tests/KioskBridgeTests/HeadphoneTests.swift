@@ -11,6 +11,8 @@ import USBTestSupport
 private final class MockInputs: @unchecked Sendable {
     // Unchecked: umockdev locks its own, and calls the handlers on threads of its own.
     private let testbed: UnsafeMutablePointer<UMockdevTestbed>?
+    /// The devices that the handlers refer to, for as long as there are handlers.
+    private let devices = Mutex<[Device]>([])
 
     /// The device behind a file: the bits of its switches, and of those that are on.
     final class Device: Sendable {
@@ -54,6 +56,7 @@ private final class MockInputs: @unchecked Sendable {
 
             """, &error)
         try #require(added != 0)
+        devices.withLock { $0.append(device) }
         let handler = try #require(umockdev_ioctl_base_new())
         defer { g_object_unref(handler) }
         cumockdev_on_ioctl(
@@ -62,7 +65,7 @@ private final class MockInputs: @unchecked Sendable {
                 guard let client, let context else { return 0 }
                 MockInputs.answer(client, Unmanaged<Device>.fromOpaque(context).takeUnretainedValue())
                 return 1
-            }, Unmanaged.passRetained(device).toOpaque(), { _, _ in })
+            }, Unmanaged.passUnretained(device).toOpaque(), { _, _ in })
         try #require(umockdev_testbed_attach_ioctl(testbed, device.path, handler, &error) != 0)
         // udev changes its owner: only now can it be asked.  It is a symbolic link here.
         let directory = try #require(umockdev_testbed_get_root_dir(testbed))
