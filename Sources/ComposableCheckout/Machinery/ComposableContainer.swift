@@ -43,7 +43,8 @@ public actor ComposableContainer {
         var present: any ContainerEntry { override ?? entry }
     }
 
-    private let parent: ComposableContainer?
+    /// The container of which this is a scope, and which has it.
+    private weak var parent: ComposableContainer?
     private var slots: [Key: Slot] = [:]
     private var order: [Key] = []
     private var scopes: [String: ComposableContainer] = [:]
@@ -118,7 +119,7 @@ public actor ComposableContainer {
 
     /// Returns the container of a scope, such as one checkout; creates it if there is none.
     ///
-    /// It resolves its own registrations first, and then those of this container.
+    /// It resolves its own registrations first, and then those of this container, which it does not keep.
     public func scope(_ name: String) -> ComposableContainer {
         if let scope = scopes[name] { return scope }
         let scope = ComposableContainer(parent: self)

@@ -107,6 +107,14 @@ private final class Count: Sendable {
         #expect(await !container.endScope("checkout"))
         let next = await container.scope("checkout")
         #expect(try await next.resolve(Plain.self).number == 1)
+        // A container goes with the scopes that it has.
+        weak var gone: ComposableContainer?
+        do {
+            let other = ComposableContainer()
+            _ = await other.scope("open")
+            gone = other
+        }
+        #expect(gone == nil)
     }
 
     @Test("D8 a test overrides a registration and puts it back with its instance; reset releases instances")
