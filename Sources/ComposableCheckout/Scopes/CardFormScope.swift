@@ -87,7 +87,9 @@ public actor CardFormScope: PaymentMethodScope, ConfigurableScope {
         guard let checkout, let payment = submittedPayment() else { return nil }
         do throws(CheckoutError) {
             let result: PaymentResult? = try await checkout.pay(payment)
-            take(.ended(result == nil ? CheckoutError.configuration("nothing was begun") : nil))
+            // A card that is declined is followed by another one at the same address.
+            let isOver = result.map { $0.status != .failed } ?? false
+            take(.ended(isOver ? nil : .configuration("nothing was paid")))
             return result
         } catch {
             take(.ended(error))

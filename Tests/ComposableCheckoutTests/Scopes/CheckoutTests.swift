@@ -210,6 +210,8 @@ import Waiting
         await fixture.checkout.retry()
         #expect(fixture.checkout.navigator.stackedRoutes == [.start, .methodSelection, .method("card")])
         #expect(form.currentState?.inputFields[.cardNumber] == "")
+        // What is no secret stays for the next card.
+        #expect(form.currentState?.inputFields[.expiryDate]?.isEmpty == false)
         let again = try await fixture.form()
         #expect(again === form)
         #expect(try await again.submit()?.status == .success)
