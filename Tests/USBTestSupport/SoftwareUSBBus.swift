@@ -211,29 +211,31 @@ private final class SoftwareUSBLink: USBLink {
             guard number == nil || state.readers[endpoint]?.number == number else { return nil }
             return state.readers.removeValue(forKey: endpoint)
         }
-        guard let reader else { return }
+        if let reader { complete(reader, result) }
+    }
+
+    private func complete(_ reader: Reader, _ result: Result<[UInt8], USBStatus>) {
         bus.use.withLock { $0.transfers -= 1 }
         // On another thread than the call's, as with libusb.
         completions.async { reader.completion(result) }
     }
 
+    /// Gives the oldest frame that is due to who reads.
     private func match(_ endpoint: UInt8) {
-        let (frame, count, wait): ([UInt8]?, Int, Duration?) = state.withLock { state in
-            guard let first = state.frames[endpoint]?.first, let reader = state.readers[endpoint] else {
-                return (nil, 0, nil)
-            }
+        let wait: Duration? = state.withLock { state in
+            guard let first = state.frames[endpoint]?.first, let reader = state.readers[endpoint] else { return nil }
             let now = ContinuousClock.now
-            guard first.due <= now else { return (nil, 0, first.due - now) }
+            guard first.due <= now else { return first.due - now }
+            // Frame and reader leave together: with two calls at once, another reader would get the frame, or none.
             state.frames[endpoint]?.removeFirst()
-            return (first.bytes, reader.count, nil)
+            state.readers[endpoint] = nil
+            complete(reader, first.bytes.count > reader.count ? .failure(.overflow) : .success(first.bytes))
+            return nil
         }
-        if let wait {
-            timers.asyncAfter(deadline: .now() + .nanoseconds(wait.nanoseconds)) { [weak self] in
-                self?.match(endpoint)
-            }
+        guard let wait else { return }
+        timers.asyncAfter(deadline: .now() + .nanoseconds(wait.nanoseconds)) { [weak self] in
+            self?.match(endpoint)
         }
-        guard let frame else { return }
-        finish(endpoint, number: nil, frame.count > count ? .failure(.overflow) : .success(frame))
     }
 }
 
