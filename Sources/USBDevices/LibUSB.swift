@@ -22,6 +22,8 @@ package final class LibUSBBus: USBBus {
     private let refusal: USBStatus?
     private let logger: Logger
     private let pause: Duration
+    /// The number of looks after a change that nobody reports.
+    private static let looks = 5
 
     /// - Parameters:
     ///   - isTold: nil to ask the system: events come from udevd, which containers lack.
@@ -60,7 +62,14 @@ package final class LibUSBBus: USBBus {
             // Reports may arrive after all.
             let listener = Task { for await _ in changes { continuation.yield() } }
             let timer = Task {
-                while (try? await Task.sleep(for: pause)) != nil { continuation.yield() }
+                // A look at the bus wakes several threads.  Some follow a change, as a node's owner is set after the node.
+                var (seen, due): (Set<USBAddress>?, Int) = (nil, 0)
+                while (try? await Task.sleep(for: pause)) != nil {
+                    let present = Sysfs.devices
+                    due = present == nil || present != seen ? Self.looks : due - 1
+                    seen = present
+                    if due > 0 { continuation.yield() }
+                }
                 continuation.finish()
             }
             continuation.onTermination = { _ in
@@ -72,7 +81,7 @@ package final class LibUSBBus: USBBus {
 
     /// Returns true if the bus has changed since the last look but `devices` has not.
     private func isStale(_ devices: [USBDevice]) -> Bool {
-        let present = Sysfs.devices
+        let present = Sysfs.devices ?? []
         return state.withLock { state in
             defer { state.seen = present }
             return state.seen != present && Set(devices.map { USBAddress(bus: $0.bus, device: $0.address) }) != present

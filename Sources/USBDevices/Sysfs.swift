@@ -2,9 +2,9 @@ import Glibc
 
 /// The kernel's view of a device.
 enum Sysfs {
-    /// The devices on the bus, including hubs.
-    static var devices: Set<USBAddress> {
-        guard let folder = opendir("/sys/bus/usb/devices") else { return [] }
+    /// The devices on the bus, including hubs; nil without sysfs.
+    static var devices: Set<USBAddress>? {
+        guard let folder = opendir("/sys/bus/usb/devices") else { return nil }
         defer { closedir(folder) }
         var found: Set<USBAddress> = []
         while let entry = readdir(folder) {

@@ -222,15 +222,19 @@ private final class SoftwareUSBLink: USBLink {
 
     /// Gives the oldest frame that is due to who reads.
     private func match(_ endpoint: UInt8) {
-        let wait: Duration? = state.withLock { state in
-            guard let first = state.frames[endpoint]?.first, let reader = state.readers[endpoint] else { return nil }
+        // Frame and reader leave together: with two calls at once, another reader would get the frame, or none.
+        let (met, wait): ((frame: [UInt8], reader: Reader)?, Duration?) = state.withLock { state in
+            guard let first = state.frames[endpoint]?.first, let reader = state.readers[endpoint] else {
+                return (nil, nil)
+            }
             let now = ContinuousClock.now
-            guard first.due <= now else { return first.due - now }
-            // Frame and reader leave together: with two calls at once, another reader would get the frame, or none.
+            guard first.due <= now else { return (nil, first.due - now) }
             state.frames[endpoint]?.removeFirst()
             state.readers[endpoint] = nil
-            complete(reader, first.bytes.count > reader.count ? .failure(.overflow) : .success(first.bytes))
-            return nil
+            return ((first.bytes, reader), nil)
+        }
+        if let (frame, reader) = met {
+            complete(reader, frame.count > reader.count ? .failure(.overflow) : .success(frame))
         }
         guard let wait else { return }
         timers.asyncAfter(deadline: .now() + .nanoseconds(wait.nanoseconds)) { [weak self] in

@@ -12,6 +12,8 @@ struct RunningRead {
     let session: TerminalSession
     let answer: Delivery<TapResult>
     var task: Task<Void, Never>?
+    /// Its time limits, which go with it: a task that sleeps for each would stay for minutes.
+    var limits: [Deadlines.ID] = []
 }
 
 /// The terminal's reads: carries out the actions of ``ReadLife``, and reports the events.
@@ -34,7 +36,7 @@ extension PaymentTerminal {
             await perform(transaction, request, after: before)
             // A read that was refused or canceled has not waited; the next one does.
             await before?.value
-            reads[id] = nil
+            for limit in reads.removeValue(forKey: id)?.limits ?? [] { Deadlines.ofThisProcess.lift(limit) }
         }
         reads[id]?.task = task
         lastRead = task
@@ -105,10 +107,10 @@ extension PaymentTerminal {
             case .transaction: configuration.transactionTime
             case .removal: .seconds(5)
             }
-        Task { [weak self] in
-            try? await Task.sleep(for: time)
-            await self?.happen(.timeOver(timer), in: id)
+        let limit = Deadlines.ofThisProcess.set(time) { [weak self] in
+            Task { [weak self] in await self?.happen(.timeOver(timer), in: id) }
         }
+        reads[id]?.limits.append(limit)
     }
 
     private func fail(_ id: UUID, with error: any Error) {
