@@ -17,7 +17,7 @@ struct Benchmarks {
             ("tlv", tlv), ("kernel", kernel), ("rrp", rrp), ("layers", layers), ("terminal", terminal),
             ("loyalty", loyalty), ("trace", trace), ("import", importing), ("store", store),
             ("forwarding", forwarding), ("usb", usb), ("pcsc", pcsc), ("link", link),
-            ("start", start), ("passport", passport), ("polling", polling), ("bridge", bridge),
+            ("start", start), ("passport", passport), ("polling", polling), ("bridge", bridge), ("checkout", checkout),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
         if !Limit.areKept { exit(1) }

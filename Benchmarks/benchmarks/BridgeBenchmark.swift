@@ -55,7 +55,7 @@ extension Benchmarks {
         return BridgeHost(configuration: configuration)
     }
 
-    private static func quantile(_ times: [Double], _ part: Double) -> Double {
+    static func quantile(_ times: [Double], _ part: Double) -> Double {
         let sorted = times.sorted()
         return sorted[min(Int(Double(sorted.count) * part), sorted.count - 1)]
     }

@@ -66,7 +66,8 @@ package final class LibUSBBus: USBBus {
                 var (seen, due): (Set<USBAddress>?, Int) = (nil, 0)
                 while (try? await Task.sleep(for: pause)) != nil {
                     let present = Sysfs.devices
-                    due = present == nil || present != seen ? Self.looks : due - 1
+                    let isHidden = present == nil && access("/dev/bus/usb", F_OK) == 0
+                    due = isHidden || present != seen ? Self.looks : due - 1
                     seen = present
                     if due > 0 { continuation.yield() }
                 }

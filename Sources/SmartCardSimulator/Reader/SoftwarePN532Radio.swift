@@ -15,7 +15,7 @@ extension SoftwarePN532 {
     }
 
     /// The most records that are kept.
-    private static let maximumRecords = 65_536
+    private static let maximumRecords = 4096
 
     mutating func record(_ event: RadioRecord.Event) {
         if records.count == Self.maximumRecords { records.removeFirst(Self.maximumRecords / 2) }
