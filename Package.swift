@@ -148,9 +148,9 @@ let package = Package(
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "EMVContactless",
-                "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages", "Waiting", crypto,
-                logging,
+                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "ComposableCheckout",
+                "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages",
+                "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
@@ -190,8 +190,8 @@ let package = Package(
             name: "kiosk-host",
             dependencies: [
                 "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "CardReceipts",
-                "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator",
-                "ToolReaders", "ToolSupport",
+                "ComposableCheckout", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient", "SmartCard",
+                "SmartCardSimulator", "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,
             ],
             path: "Tools/kiosk-host", exclude: ["chromium-policies.json", "kiosk-host.1"]),
@@ -410,8 +410,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "JourneyGuide", "KioskBridge",
-                "KioskKit",
+                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "ComposableCheckout", "JourneyGuide",
+                "KioskBridge", "KioskKit",
                 "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
                 "TravelDocument", "USBTestSupport", crypto,
             ],

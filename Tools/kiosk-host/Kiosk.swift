@@ -1,4 +1,5 @@
 import CardReaders
+import ComposableCheckout
 import EMVContactless
 import Foundation
 import KioskBridge
@@ -19,6 +20,8 @@ import TravelDocument
     private let receipts: KioskReceipts
     private var customer: VirtualCustomer?
     private var sandbox: SandboxProcess?
+    /// The payment service; nil without one.
+    private var address: URL?
     private var following: Task<Void, Never>?
     /// Repeats what failed at the start, until reader and payment service are there.
     private var preparation: Task<Void, Never>?
@@ -35,7 +38,10 @@ import TravelDocument
         host.register(
             NFCReadCapability(reader: reader.map { .reader($0) } ?? .automatic, trust: { trust }))
         let service = try await service(options, reader)
-        if let service { try await takePayments(service, isVirtual: reader != nil) }
+        if let service {
+            try await takePayments(service, isVirtual: reader != nil)
+            host.register(checkout(service, options))
+        }
         if let reader {
             let customer = VirtualCustomer(
                 reader.device, document: options.document, card: options.card, pause: .milliseconds(options.pause))
@@ -85,6 +91,7 @@ import TravelDocument
             (self.sandbox, address) = (sandbox, sandbox.address)
         }
         guard let address else { return nil }
+        self.address = address
         var configuration = try reader.map(Demonstration.configuration) ?? ProximityReaderSystem.Configuration()
         configuration.passes = try Demonstration.merchant()
         ProximityReaderSystem.bootstrap(try configuration.validated())
@@ -114,6 +121,20 @@ import TravelDocument
                 }
                 try await receipts.print(sale, locale: locale)
             })
+    }
+
+    /// The checkout of pages that show one, with a session of the payment service for each customer.
+    private func checkout(_ service: TapToPayService, _ options: KioskHost) -> CheckoutCapability {
+        CheckoutCapability(orders: orders) { [address, permitsCardEntry = options.cardEntry] order, locale in
+            guard let address else { throw BridgeErrorPayload(.unsupported, "there is no payment service") }
+            let session = try await HTTPCheckoutRepository.openSession(
+                at: address, amount: order.total, currency: order.currencyCode)
+            return try await CompositionRoot(
+                configurations: session, methods: session, tokens: session, payments: session,
+                reader: TapToPayReader(service), permitsCardEntry: permitsCardEntry,
+                language: locale.identifier(.bcp47)
+            ).checkout()
+        }
     }
 
     /// Members pay 10 % less.

@@ -74,6 +74,13 @@ struct KioskHost: AsyncParsableCommand {
     @Option(help: .init("The payment service, with the protocol of psp-sandbox.", valueName: "address"))
     var service: String?
 
+    @Flag(
+        name: .customLong("card-entry"),
+        help:
+            "Let pages that show a checkout take cards typed by hand, which brings the kiosk into the scope of PCI DSS."
+    )
+    var cardEntry = false
+
     @Option(
         help: .init(
             """
@@ -172,6 +179,11 @@ struct KioskHost: AsyncParsableCommand {
         let address = await server.address
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
+        let memory = Task {
+            try await Task.sleep(for: StartCode.pause)
+            StartCode.release()
+        }
+        defer { memory.cancel() }
         let (endings, end) = AsyncStream<Bool>.makeStream()
         if browser { _ = try Browser(address, browserArguments) { end.yield($0) } }
         for await wasInUse in endings {

@@ -56,6 +56,9 @@ public actor CheckoutScope {
     /// The present state.
     public nonisolated var currentState: CheckoutState { states.latest ?? .initializing }
 
+    /// The idempotency key of the last payment that was begun; nil if there was none.
+    public var paymentKey: String? { payment?.1.key }
+
     /// Sets the application's gate, which runs before anything of a payment is shown; nil: every payment proceeds.
     public func onBeforePaymentCreate(_ gate: Gate?) { self.gate = gate }
 

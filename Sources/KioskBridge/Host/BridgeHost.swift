@@ -232,8 +232,10 @@ extension BridgeHostDelegate {
         if receivedMessages.count > configuration.keptMessages {
             receivedMessages.removeFirst(receivedMessages.count - configuration.keptMessages)
         }
-        delegate?.bridgeHost(self, didReceive: message)
-        received.send(message)
+        let isSecret = handlers.contains { $0.secretActions.contains(message.payload.action) }
+        let shown = isSecret ? message.masked : message
+        delegate?.bridgeHost(self, didReceive: shown)
+        received.send(shown)
     }
 
     private func perform(_ request: BridgeMessage, of connection: BridgeConnection) {

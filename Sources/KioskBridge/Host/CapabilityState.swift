@@ -47,6 +47,8 @@ public struct CapabilityState: Hashable, Sendable {
 @MainActor public protocol BridgeRequestHandler: AnyObject {
     /// The actions that it answers.
     var actions: [String] { get }
+    /// The actions whose data only this component receives: observers of the host see them masked.
+    var secretActions: Set<String> { get }
     /// The present states of its capabilities, by name.
     var capabilities: [String: CapabilityState] { get }
     /// The state of operations that are under way, by name, for a page that connects or reconnects.
@@ -63,6 +65,7 @@ public struct CapabilityState: Hashable, Sendable {
 }
 
 extension BridgeRequestHandler {
+    public var secretActions: Set<String> { [] }
     public var capabilities: [String: CapabilityState] { [:] }
     public var snapshot: [String: JSONValue] { [:] }
     public func attach(to host: BridgeHost) {}

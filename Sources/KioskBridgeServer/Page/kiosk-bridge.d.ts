@@ -82,6 +82,57 @@ export type PaymentState =
 
 export type PaymentOutcome = "approved" | "declined" | "unknown";
 
+export interface CheckoutNetwork {
+  id: string;
+  name: string;
+}
+
+export interface CheckoutMethod {
+  id: string;
+  kind: string;
+  name: string;
+  networks: CheckoutNetwork[];
+  surcharge?: Money;
+}
+
+/** A part of a form.  Its texts are in the page's language. */
+export type CheckoutElement =
+  | { kind: "group"; title: string; elements: CheckoutElement[] }
+  | {
+      kind: "field";
+      field: string;
+      label: string;
+      placeholder: string;
+      isRequired: boolean;
+      /** Masked, or empty for a secret. */
+      value: string;
+      error: string | null;
+      maximumLength: number;
+      autocomplete: string;
+      inputMode: string;
+      isSecret: boolean;
+    }
+  | { kind: "networks"; networks: CheckoutNetwork[]; chosen: string | null }
+  | { kind: "button"; label: string; isEnabled: boolean; isLoading: boolean };
+
+/** The route of a checkout, and the state of its scope.  It has no secret. */
+export interface Checkout {
+  order: string;
+  route: "start" | "methodSelection" | "method" | "processing" | "challenge" | "success" | "failure";
+  amount: Money;
+  surcharge?: Money;
+  text?: string;
+  selection?: { status: "loading" | "ready" | "error"; text: string; methods?: CheckoutMethod[] };
+  method?: CheckoutMethod;
+  form?: { elements: CheckoutElement[] };
+  tap?: { state: PaymentState; text: string };
+  /** Where the customer confirms the payment. */
+  page?: string;
+  card?: string;
+  recovery?: "retry" | "otherMethod" | "correctFields" | "askStaff";
+  hint?: string;
+}
+
 /** What the host knows at the moment of a connection. */
 export interface Snapshot {
   inService: boolean;
@@ -89,6 +140,7 @@ export interface Snapshot {
   background?: boolean;
   order: Order | null;
   payment: { order: string; state: PaymentState; outcome?: PaymentOutcome } | null;
+  checkout?: Checkout | null;
   capabilities: Capabilities;
 }
 
@@ -151,6 +203,17 @@ export interface BridgeActions {
     },
   ];
   "payment.cancel": [Record<string, never>, { cancelled: boolean }];
+  "checkout.start": [{ locale?: string }, Record<string, unknown>];
+  "checkout.locale": [{ locale: string }, Record<string, unknown>];
+  "checkout.select": [{ method: string }, Record<string, unknown>];
+  "checkout.search": [{ query: string }, Record<string, unknown>];
+  "checkout.update": [{ field: string; value: string }, Record<string, unknown>];
+  "checkout.leave": [{ field: string }, Record<string, unknown>];
+  "checkout.chooseNetwork": [{ network: string }, Record<string, unknown>];
+  "checkout.submit": [Record<string, never>, Record<string, unknown>];
+  "checkout.back": [Record<string, never>, Record<string, unknown>];
+  "checkout.retry": [Record<string, never>, Record<string, unknown>];
+  "checkout.cancel": [Record<string, never>, Record<string, unknown>];
   "pass.read": [Record<string, never>, { passes: { merchant: string; status: string; member?: string }[] }];
   "receipt.print": [{ order: string; locale?: string }, { printed: boolean }];
   "speech.say": [{ key: string; values?: Record<string, string> }, Record<string, unknown>];
@@ -176,6 +239,7 @@ export interface BridgeEvents {
   "journey.cancel": { reason: string };
   "nfc.progress": { request: string; step: "present" | "access" | "reading" | "checking"; fraction: number };
   "payment.state": { order: string; state: PaymentState };
+  "checkout.state": Checkout;
 }
 
 /** What the page tells the host. */
