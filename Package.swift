@@ -104,6 +104,7 @@ let package = Package(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CServiceManager", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // For executables: a program that links it wipes its heap memory when freeing it.  No library depends on it.
         .target(name: "CWipedHeap"),
         .target(
@@ -189,7 +190,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk-host",
             dependencies: [
-                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "CardReceipts",
+                "CServiceManager", "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders",
+                "CardReceipts",
                 "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator",
                 "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,

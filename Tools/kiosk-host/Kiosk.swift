@@ -20,7 +20,7 @@ import TravelDocument
     private var customer: VirtualCustomer?
     private var sandbox: SandboxProcess?
     private var following: Task<Void, Never>?
-    /// Repeats what failed at the start, until reader and payment service are there.
+    /// Prepares the payments at a real reader.
     private var preparation: Task<Void, Never>?
 
     /// - Parameter texts: the page's strings.js; nil if it has none.
@@ -93,16 +93,14 @@ import TravelDocument
     }
 
     private func takePayments(_ service: TapToPayService, isVirtual: Bool) async throws {
-        do { try await service.initialize() } catch {
-            guard !isVirtual else {
+        if isVirtual {
+            do { try await service.initialize() } catch {
                 throw ToolError(
                     status: 5, summary: "no payments: \(error.localizedDescription)",
                     hint: "Check the folder for the terminal's state, and that psp-sandbox can be run.")
             }
-            Terminal.remark("no payments before reader and payment service are ready: \(error.localizedDescription)")
-            preparation = Task {
-                repeat { try? await Task.sleep(for: .seconds(5)) } while (try? await service.initialize()) == nil
-            }
+        } else {
+            preparation = Task { await Self.prepare(service) }
         }
         host.register(
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
@@ -114,6 +112,24 @@ import TravelDocument
                 }
                 try await receipts.print(sale, locale: locale)
             })
+    }
+
+    /// Prepares the payments until reader and payment service are there: a kiosk is switched on before its network is.
+    private static func prepare(_ service: TapToPayService) async {
+        var told: String?
+        repeat {
+            do {
+                try await service.initialize()
+                if told != nil { Terminal.remark("payments are ready") }
+                return
+            } catch {
+                let reason = error.localizedDescription
+                if reason != told {
+                    Terminal.remark("no payments before reader and payment service are ready: \(reason)")
+                }
+                told = reason
+            }
+        } while (try? await Task.sleep(for: .seconds(5))) != nil
     }
 
     /// Members pay 10 % less.

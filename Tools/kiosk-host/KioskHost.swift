@@ -113,6 +113,7 @@ struct KioskHost: AsyncParsableCommand {
 
     static func main() async {
         ProgramExit.takeSignals {
+            ServiceManager.tellStopping()
             Browser.close()
             await Machine.giveBack()
         }
@@ -172,6 +173,11 @@ struct KioskHost: AsyncParsableCommand {
         let address = await server.address
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
+        let report = ReaderReport(isVirtual: virtual)
+        await report.update()
+        ServiceManager.tellReady()
+        let watch = Task { await report.keepAlive() }
+        defer { watch.cancel() }
         let (endings, end) = AsyncStream<Bool>.makeStream()
         if browser { _ = try Browser(address, browserArguments) { end.yield($0) } }
         for await wasInUse in endings {
