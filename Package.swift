@@ -104,6 +104,7 @@ let package = Package(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CServiceManager", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // For executables: a program that links it wipes its heap memory when freeing it.  No library depends on it.
         .target(name: "CWipedHeap"),
         .target(
@@ -189,9 +190,9 @@ let package = Package(
         .executableTarget(
             name: "kiosk-host",
             dependencies: [
-                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "CardReceipts",
-                "ComposableCheckout", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient", "SmartCard",
-                "SmartCardSimulator", "ToolReaders", "ToolSupport",
+                "CServiceManager", "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders",
+                "CardReceipts", "ComposableCheckout", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient",
+                "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
                 "TravelDocument", argumentParser, logging,
             ],
             path: "Tools/kiosk-host", exclude: ["chromium-policies.json", "kiosk-host.1"]),

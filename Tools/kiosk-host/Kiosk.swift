@@ -23,7 +23,7 @@ import TravelDocument
     /// The payment service; nil without one.
     private var address: URL?
     private var following: Task<Void, Never>?
-    /// Repeats what failed at the start, until reader and payment service are there.
+    /// Prepares the payments at a real reader.
     private var preparation: Task<Void, Never>?
 
     /// - Parameter texts: the page's strings.js; nil if it has none.
@@ -100,16 +100,14 @@ import TravelDocument
     }
 
     private func takePayments(_ service: TapToPayService, isVirtual: Bool) async throws {
-        do { try await service.initialize() } catch {
-            guard !isVirtual else {
+        if isVirtual {
+            do { try await service.initialize() } catch {
                 throw ToolError(
                     status: 5, summary: "no payments: \(error.localizedDescription)",
                     hint: "Check the folder for the terminal's state, and that psp-sandbox can be run.")
             }
-            Terminal.remark("no payments before reader and payment service are ready: \(error.localizedDescription)")
-            preparation = Task {
-                repeat { try? await Task.sleep(for: .seconds(5)) } while (try? await service.initialize()) == nil
-            }
+        } else {
+            preparation = Task { await Self.prepare(service) }
         }
         host.register(
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
@@ -135,6 +133,24 @@ import TravelDocument
                 language: locale.identifier(.bcp47)
             ).checkout()
         }
+    }
+
+    /// Prepares the payments until reader and payment service are there: a kiosk is switched on before its network is.
+    private static func prepare(_ service: TapToPayService) async {
+        var told: String?
+        repeat {
+            do {
+                try await service.initialize()
+                if told != nil { Terminal.remark("payments are ready") }
+                return
+            } catch {
+                let reason = error.localizedDescription
+                if reason != told {
+                    Terminal.remark("no payments before reader and payment service are ready: \(reason)")
+                }
+                told = reason
+            }
+        } while (try? await Task.sleep(for: .seconds(5))) != nil
     }
 
     /// Members pay 10 % less.

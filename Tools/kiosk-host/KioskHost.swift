@@ -120,6 +120,7 @@ struct KioskHost: AsyncParsableCommand {
 
     static func main() async {
         ProgramExit.takeSignals {
+            ServiceManager.tellStopping()
             Browser.close()
             await Machine.giveBack()
         }
@@ -184,6 +185,11 @@ struct KioskHost: AsyncParsableCommand {
             StartCode.release()
         }
         defer { memory.cancel() }
+        let report = ReaderReport(isVirtual: virtual)
+        await report.update()
+        ServiceManager.tellReady()
+        let watch = Task { await report.keepAlive() }
+        defer { watch.cancel() }
         let (endings, end) = AsyncStream<Bool>.makeStream()
         if browser { _ = try Browser(address, browserArguments) { end.yield($0) } }
         for await wasInUse in endings {

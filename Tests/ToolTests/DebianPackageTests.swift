@@ -1,0 +1,141 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The folders `debian` and `systemd`, without a build of the packages: Tools/package-deb --check builds and installs them.
+@Suite struct DebianPackageTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
+    private static let packages = ["tools", "kiosk", "sandbox"].map { "swift-contactless-\($0)" }
+
+    private static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The first word of each line of debian/PACKAGE.KIND; none without such a file.
+    private static func sources(_ package: String, _ kind: String) -> [String] {
+        let lines = (try? text("debian/\(package).\(kind)"))?.split(separator: "\n") ?? []
+        return lines.filter { !$0.hasPrefix("#") }.compactMap { $0.split(separator: " ").first.map(String.init) }
+    }
+
+    @Test("Each file that a package installs is in the repository, or debian/build makes it", arguments: packages)
+    func files(package: String) throws {
+        let tools = try #require(try Self.text("debian/build").firstMatch(of: #/(?m)^tools=\((.*)\)$/#)).1
+            .split(separator: " ").map(String.init)
+        #expect(tools.sorted() == GrammarTests.tools.sorted())
+        let made = Set(
+            tools.flatMap { ["bash/\($0)", "zsh/_\($0)", "fish/\($0).fish"] } + [
+                "swift-contactless", "libpcsc-preload.so", "swift-contactless-tools.metainfo.xml",
+            ])
+        let named = ["install", "manpages", "examples"].flatMap { Self.sources(package, $0) }
+        #expect(named.count > 3)
+        for path in named {
+            if let name = path.split(separator: "/staged/", maxSplits: 1).dropFirst().first, path.hasPrefix(".build/") {
+                #expect(made.contains(String(name)), "\(path)")
+            } else {
+                #expect(FileManager.default.fileExists(atPath: Self.root.appending(path: path).path), "\(path)")
+            }
+        }
+    }
+
+    @Test("Each tool is in one package, with its manual page and its completions", arguments: GrammarTests.tools)
+    func tools(tool: String) throws {
+        let link = "usr/lib/swift-contactless/swift-contactless usr/bin/\(tool)\n"
+        let owners = try Self.packages.filter { try Self.text("debian/\($0).links").contains(link) }
+        let owner = try #require(owners.first)
+        #expect(owners.count == 1)
+        #expect(Self.sources(owner, "manpages").contains("Tools/\(tool)/\(tool).1"))
+        let installed = Self.sources(owner, "install")
+        for name in ["bash/\(tool)", "zsh/_\(tool)", "fish/\(tool).fish"] {
+            #expect(installed.contains { $0.hasSuffix("/staged/\(name)") }, "\(name)")
+        }
+        #expect(try Self.text("debian/programs.c").contains("{\"\(tool)\", "))
+    }
+
+    @Test("The packages are built with what Tools/install-packages installs")
+    func dependencies() throws {
+        let installed = try #require(
+            try Self.text("Tools/install-packages").firstMatch(of: #/packages=\(([^"]*)/#)
+        ).1
+            .split(whereSeparator: \.isWhitespace).map(String.init)
+        let control = try Self.text("debian/control")
+        let needed = try #require(control.firstMatch(of: #/(?m)^Build-Depends: ((?:.*,\n)*.*)$/#)).1
+            .split(separator: ",").map { $0.prefix { $0 != "(" }.trimmingCharacters(in: .whitespacesAndNewlines) }
+        // For the packages alone: debhelper, the metainfo's judge, and the library that Foundation is made of.
+        let own: Set = ["appstream", "debhelper-compat", "dh-sequence-installsysusers", "libcurl4-openssl-dev"]
+        #expect(Set(needed).subtracting(own) == Set(installed))
+    }
+
+    @Test("The version is that of the changes and of every tool", arguments: GrammarTests.tools)
+    func version(tool: String) async throws {
+        let changes = try #require(try Self.text("CHANGELOG.md").firstMatch(of: #/(?m)^## (\d+\.\d+\.\d+)/#)).1
+        let ours = try #require(try Self.text("debian/changelog").prefixMatch(of: #/swift-contactless \((.*?)\)/#)).1
+        #expect(ours == changes)
+        guard !["psp-sandbox", "virtual-reader"].contains(tool) else { return }
+        let outcome = try await Program.run([Program.built(tool), "--version"])
+        #expect(outcome.output == "\(ours)\n")
+    }
+
+    @Test("The metainfo names each product of the udev rules once")
+    func metainfo() async throws {
+        let rules = Self.root.appending(path: "udev/70-contactless-readers.rules").path
+        let outcome = try await Program.run([Self.root.appending(path: "debian/metainfo").path, rules])
+        #expect(outcome.status == 0)
+        let aliases = outcome.output.matches(of: #/<modalias>usb:v(\w{4})p(\w{4})d\*</#).map { "\($0.1):\($0.2)" }
+        let products = try Self.text("udev/70-contactless-readers.rules").matches(
+            of: #/(?m)^ATTR\{idVendor\}=="(.*?)", ATTR\{idProduct\}=="(.*?)"/#
+        ).flatMap { line in line.2.split(separator: "|").map { "\(line.1):\($0)".uppercased() } }
+        #expect(aliases.contains("072F:2200") && aliases == products && Set(aliases).count == aliases.count)
+        guard Program.isInstalled("appstreamcli") else { return print("appstreamcli is not installed") }
+        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).metainfo.xml")
+        try Data(outcome.output.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let verdict = try await Program.run(["appstreamcli", "validate", "--no-net", file.path])
+        #expect(verdict.status == 0, "\(verdict)")
+    }
+}
+
+/// The units, judged by systemd's own programs.
+@Suite(.enabled(if: Program.isInstalled("systemd-analyze"), "systemd is not installed")) struct UnitTests {
+    private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../systemd").standardized
+
+    /// Calls `body` with a folder that has the units, with the program as built, and then these lines in the service.
+    private func withUnits(_ more: String = "", _ body: (String) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "units-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for name in ["kiosk-host.service", "kiosk-host.socket"] {
+            var text = try String(contentsOf: Self.folder.appending(path: name), encoding: .utf8)
+            text.replace("/usr/bin/kiosk-host", with: Program.built("kiosk-host"))
+            if name.hasSuffix(".service") { text += more }
+            try Data(text.utf8).write(to: folder.appending(path: name))
+        }
+        try await body(folder.path)
+    }
+
+    @Test("systemd has nothing to say against the units")
+    func verify() async throws {
+        try await withUnits { folder in
+            let outcome = try await Program.run([
+                "systemd-analyze", "verify", "--man=no", "\(folder)/kiosk-host.service", "\(folder)/kiosk-host.socket",
+            ])
+            let ours = (outcome.output + outcome.error).split(separator: "\n").filter { $0.contains("kiosk-host") }
+            #expect(outcome.status == 0 && ours.isEmpty, "\(outcome)")
+        }
+    }
+
+    @Test(
+        "The service's exposure is 1.2 through pcscd, and 1.6 where it drives devices itself", arguments: [false, true])
+    func exposure(withDevices: Bool) async throws {
+        let more =
+            try withDevices
+            ? String(contentsOf: Self.folder.appending(path: "kiosk-host-devices.conf"), encoding: .utf8) : ""
+        try await withUnits("\n" + more) { folder in
+            let outcome = try await Program.run([
+                "systemd-analyze", "security", "--offline=true", "--threshold=\(withDevices ? 16 : 12)",
+                "\(folder)/kiosk-host.service",
+            ])
+            #expect(outcome.status == 0, "\(outcome.output.split(separator: "\n").last ?? "") \(outcome.error)")
+        }
+    }
+}
