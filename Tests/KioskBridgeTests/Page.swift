@@ -49,7 +49,7 @@ import Testing
 
     /// Waits for a text or the end that `condition` accepts.
     func wait(_ what: String, until condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(20)
+        let limit = ContinuousClock.now + .seconds(90)
         while !condition() {
             try #require(ContinuousClock.now < limit, "no \(what)")
             try await Task.sleep(for: .milliseconds(2))

@@ -45,7 +45,7 @@ import Logging
     public init(orders: any KioskOrders, open: @escaping Opening) { (self.orders, self.open) = (orders, open) }
 
     public let actions = Action.allCases.map(\.name)
-    /// What a customer enters is no one's but the form's.
+    /// The action with what a customer enters, which is the form's alone.
     public let secretActions: Set<String> = [Action.update.name]
     public let capabilities = [Action.start.name: CapabilityState(isSupported: true)]
 
