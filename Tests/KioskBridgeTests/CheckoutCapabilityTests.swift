@@ -179,6 +179,55 @@ import Testing
         #expect(await kiosk.service.payments.count == 1)
     }
 
+    @Test("An order that was paid elsewhere, is being paid, or has another price by now is not paid")
+    func paidElsewhere() async throws {
+        let kiosk = try await Kiosk()
+        let till = Till()
+        kiosk.host.register(till)
+        try await kiosk.fillCard()
+        till.isBusy = true
+        #expect(try await kiosk.page.request("checkout.submit").code == "BUSY")
+        till.isBusy = false
+        let order = try #require(await kiosk.orders.order)
+        for change: (inout KioskOrder) -> Void in [
+            { $0.status = .paid }, { $0.status = .unknown }, { $0.total = 1 },
+        ] {
+            var changed = order
+            change(&changed)
+            await kiosk.orders.setOrder(changed)
+            #expect(try await kiosk.page.request("checkout.submit").code == "BUSY")
+        }
+        #expect(await kiosk.service.payments.isEmpty)
+        await kiosk.orders.setOrder(order)
+        #expect(try await kiosk.page.request("checkout.submit").status == "success")
+        try await kiosk.wait(for: "success")
+        #expect(await kiosk.service.payments.count == 1)
+    }
+
+    @Test("While a checkout pays, and until the order knows of it, nothing else takes a payment")
+    func nothingElse() async throws {
+        let (asked, ask) = AsyncStream<Void>.makeStream()
+        let goOn = Mutex(false)
+        let kiosk = try await Kiosk { service in
+            await service.setDecisions { _ in
+                ask.yield()
+                while !goOn.withLock({ $0 }) { usleep(1000) }
+                return .approve
+            }
+        }
+        let till = Till()
+        kiosk.host.register(till)
+        #expect(await !kiosk.host.isTakingPayment(besides: till))
+        try await kiosk.fillCard()
+        #expect(await !kiosk.host.isTakingPayment(besides: till))
+        _ = try await kiosk.page.request("checkout.submit")
+        for await _ in asked { break }
+        #expect(await kiosk.host.isTakingPayment(besides: till))
+        goOn.withLock { $0 = true }
+        while await kiosk.host.isTakingPayment(besides: till) { await Task.yield() }
+        #expect(await kiosk.orders.told == ["approved 12.34"])
+    }
+
     @Test(
         "What a page may not ask is refused, and nothing is begun",
         arguments: [

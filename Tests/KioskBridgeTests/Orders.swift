@@ -36,3 +36,11 @@ actor Orders: KioskOrders {
 
     func setOrder(_ order: KioskOrder?) { self.order = order }
 }
+
+/// Something else that takes payments at the same kiosk.
+@MainActor final class Till: BridgeRequestHandler {
+    let actions: [String] = []
+    var isBusy = false
+    func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {}
+    func isTakingPayment() async -> Bool { isBusy }
+}

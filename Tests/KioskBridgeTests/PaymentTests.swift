@@ -125,6 +125,11 @@ import Testing
         for data in [#"{"order":"1002"}"#, "{}", #"{"order":1001}"#] {
             #expect(try await kiosk.page.request("payment.start", data).code == "INVALID_REQUEST")
         }
+        let till = Till()
+        kiosk.host.register(till)
+        till.isBusy = true
+        #expect(try await kiosk.page.request("payment.start", #"{"order":"1001"}"#).code == "BUSY")
+        till.isBusy = false
         let first = await kiosk.page.begin("payment.start", #"{"order":"1001"}"#)
         #expect(try await kiosk.page.request("payment.start", #"{"order":"1001"}"#).code == "BUSY")
         try await kiosk.page.wait("present card") { kiosk.states.contains("presentCard") }

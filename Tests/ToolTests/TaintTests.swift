@@ -176,7 +176,9 @@ import Testing
 
     /// Where tools work, gone with the value.
     private final class Folders: Sendable {
-        private let root = FileManager.default.temporaryDirectory.appending(path: "taint-\(UUID().uuidString)")
+        // A short name: below it umockdev makes a socket, whose path may have 107 bytes.
+        private let root = FileManager.default.temporaryDirectory.appending(
+            path: "taint-\(UUID().uuidString.prefix(8))")
         /// What tools are given, and what they may write to.
         var input: URL { root.appending(path: "in") }
         var output: URL { root.appending(path: "out") }

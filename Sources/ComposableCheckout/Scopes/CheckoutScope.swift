@@ -56,6 +56,9 @@ public actor CheckoutScope {
     /// The present state.
     public nonisolated var currentState: CheckoutState { states.latest ?? .initializing }
 
+    /// True while a payment is made, or the application is asked about one.
+    public var isPaying: Bool { machine.isPaying }
+
     /// The idempotency key of the last payment that was begun; nil if there was none.
     public var paymentKey: String? { payment?.1.key }
 

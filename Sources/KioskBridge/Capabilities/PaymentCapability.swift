@@ -102,6 +102,8 @@ public import ProximityReader
 
     public func pageLeft() { pageLocale = nil }
 
+    public func isTakingPayment() async -> Bool { isUnderWay }
+
     private var kioskLocale: Locale { host?.locale ?? Locale(identifier: "en_US") }
 
     private func lookForReader() async {
@@ -177,7 +179,12 @@ public import ProximityReader
 
     private func start(_ data: [String: JSONValue], _ locale: Locale, _ responder: BridgeResponder) async {
         guard !isUnderWay else { return responder.fail(.init(.busy, "a payment is under way")) }
+        // Of two that begin at once, each says so before it asks for the other.
         isUnderWay = true
+        guard await host?.isTakingPayment(besides: self) != true else {
+            isUnderWay = false
+            return responder.fail(.init(.busy, "a checkout takes a payment"))
+        }
         let order = await presentOrder()
         guard let order, let id = data["order"]?.text, id == order.id else {
             isUnderWay = false

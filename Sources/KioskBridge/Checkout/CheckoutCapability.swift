@@ -88,6 +88,11 @@ import Logging
         do {
             let scope = try await open(order, locale)
             await scope.paymentMethodSelection.setTexts(texts)
+            await scope.onBeforePaymentCreate { [weak self] _ in
+                await self?.mayPay(order) == true ? .proceed : .abort
+            }
+            // The page may be gone by now.
+            try Task.checkCancellation()
             session = Session(order: order, scope: scope)
             follow(scope)
             await scope.start()
@@ -95,6 +100,21 @@ import Logging
             logger.warning("no checkout: \(loggable(error))")
             throw .init(code: "SERVICE_UNAVAILABLE", message: "the checkout cannot be opened", recoverable: true)
         }
+    }
+
+    /// Returns true if the order is still open at its price, and nothing else takes a payment.
+    private func mayPay(_ order: KioskOrder) async -> Bool {
+        guard await host?.isTakingPayment(besides: self) != true, let present = await orders.currentOrder() else {
+            return false
+        }
+        return present.id == order.id && present.status == .open && present.total == order.total
+    }
+
+    /// True while a payment is made, until the orders have its outcome.
+    public func isTakingPayment() async -> Bool {
+        guard let session else { return false }
+        let isPaying = await session.scope.isPaying
+        return isPaying || (self.session.map { $0.route != $0.scope.navigator.route } ?? false)
     }
 
     private func perform(_ action: Action, _ data: [String: JSONValue]) async throws(BridgeErrorPayload) {
@@ -117,7 +137,11 @@ import Logging
         case .update, .leave: try await enter(data, hasLeft: action == .leave, method)
         case .chooseNetwork:
             await (method as? CardFormScope)?.chooseNetwork(CardNetwork(rawValue: try text("network", in: data)))
-        case .submit: submit(method)
+        case .submit:
+            guard await mayPay(session.order) else {
+                throw .init(.busy, "the order is no longer open at its price, or is being paid")
+            }
+            submit(method)
         case .back: await scope.back()
         // Its states tell how it goes on; a payment service that does not answer takes its time.
         case .retry: Task { await scope.retry() }

@@ -109,6 +109,14 @@ extension BridgeHostDelegate {
         capabilitiesChanged()
     }
 
+    /// Returns true if a component takes a payment, besides one.
+    func isTakingPayment(besides component: any BridgeRequestHandler) async -> Bool {
+        for handler in handlers where handler !== component {
+            if await handler.isTakingPayment() { return true }
+        }
+        return false
+    }
+
     /// The present states of all capabilities, by name.
     public var capabilities: [String: CapabilityState] {
         var all = custom.mapValues(\.state)

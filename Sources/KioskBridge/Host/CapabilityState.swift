@@ -56,6 +56,9 @@ public struct CapabilityState: Hashable, Sendable {
 
     /// Carries out a request.  The task is canceled when the page goes away.
     func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async
+    /// Returns true while it takes a payment, or the orders do not know the outcome of one yet: nothing else takes one
+    /// meanwhile.
+    func isTakingPayment() async -> Bool
     /// Takes the host when it is registered: for events, and to tell that its capabilities changed.
     func attach(to host: BridgeHost)
     /// Tells the page that has connected, after `host.ready`, what a snapshot has no room for.
@@ -66,6 +69,7 @@ public struct CapabilityState: Hashable, Sendable {
 
 extension BridgeRequestHandler {
     public var secretActions: Set<String> { [] }
+    public func isTakingPayment() async -> Bool { false }
     public var capabilities: [String: CapabilityState] { [:] }
     public var snapshot: [String: JSONValue] { [:] }
     public func attach(to host: BridgeHost) {}
