@@ -177,6 +177,7 @@ let package = Package(
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
+                crypto,
             ],
             path: "Tools/apdu-trace", exclude: ["apdu-trace.1"]),
         // No target links it: apdu-trace preloads it into programs.  It must not need libpcsclite, so that each program

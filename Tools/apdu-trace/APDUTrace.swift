@@ -24,7 +24,8 @@ struct APDUTrace: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            RecordCommand.self, PayCommand.self, ReplayCommand.self, ShowCommand.self, VerifyCommand.self,
+            RecordCommand.self, PayCommand.self, ReplayCommand.self, MergeCommand.self, ShowCommand.self,
+            VerifyCommand.self,
             RedactCommand.self, ConvertCommand.self, CardCommand.self, PlotCommand.self, DiffCommand.self,
             StatsCommand.self,
         ])

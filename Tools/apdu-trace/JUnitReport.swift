@@ -1,27 +1,12 @@
 /// Results as CI systems read them: the XML of JUnit, in the part that Jenkins, GitLab and GitHub's actions agree on.
 struct JUnitReport {
-    struct Case {
-        /// Folders, and the name of the file.
-        let path: String
-        let seconds: Double
-        let result: Result
-
-        enum Result: Equatable {
-            case passed
-            /// The trace differs in this way.
-            case failed(String)
-            /// Why it could not be tried.
-            case broken(String)
-        }
-    }
-
-    let cases: [Case]
+    let cases: [ReplayResults.Case]
     let seconds: Double
     /// When it began: `2026-11-21T18:05:09`.
     let timestamp: String
 
     var xml: String {
-        func count(_ isCounted: (Case.Result) -> Bool) -> Int { cases.count { isCounted($0.result) } }
+        func count(_ isCounted: (ReplayResults.Case.Result) -> Bool) -> Int { cases.count { isCounted($0.result) } }
         let failures = count { if case .failed = $0 { true } else { false } }
         let errors = count { if case .broken = $0 { true } else { false } }
         let counts =
@@ -37,7 +22,7 @@ struct JUnitReport {
             """
     }
 
-    private static func element(_ entry: Case) -> String {
+    private static func element(_ entry: ReplayResults.Case) -> String {
         let parts = entry.path.split(separator: "/")
         let folder = parts.dropLast().joined(separator: "/")
         let start =

@@ -1,5 +1,6 @@
 import ArgumentParser
 import EMVContactless
+import Foundation
 import SmartCard
 import SmartCardTrace
 import ToolReaders
@@ -122,10 +123,14 @@ struct ReplayCommand: AsyncParsableCommand {
             guard batch.kernel == nil || payment.config == nil else {
                 throw ToolError.usage("--kernel and --config exclude each other", "Name one of them.")
             }
-            let terminal = ContactlessTerminal(try payment.entryPoint(configuration: batch.kernel ?? payment.config))
+            guard batch.cache == nil || !batch.update else {
+                throw ToolError.usage("--cache and --update exclude each other", "Omit one of them.")
+            }
+            let configuration = batch.kernel ?? payment.config
+            let terminal = ContactlessTerminal(try payment.entryPoint(configuration: configuration))
             return try await ReplayBatch(
                 options: batch, order: order, comparison: comparison, timing: timing, terminal: terminal,
-                configuration: batch.kernel ?? payment.config, json: format.json
+                configuration: configuration, configurationDigest: try digest(configuration), json: format.json
             ).run(files)
         }
         guard files.count == 1, let file = files.first, batch.isUnused else {
@@ -136,6 +141,14 @@ struct ReplayCommand: AsyncParsableCommand {
         let reader = ReplayReader(try Trace(named: file), order: order, comparison: comparison, timing: timing)
         try OutcomeReport(try await run.perform(on: reader, patience: nil)).print(json: format.json)
         try reader.checkPlayedThrough()
+    }
+
+    /// Returns SHA-256 of the options and files that decide what comes of a trace; of files, the contents count.
+    private func digest(_ configuration: String?) throws -> String {
+        let files = [configuration == "test" ? nil : configuration, payment.caKeys, payment.exceptionFile]
+        let contents = try files.map { try $0.map { try PaymentOptions.contents(of: $0).digest } ?? "-" }
+        let options = [order.rawValue, exact ? "exact" : "lenient", timing.map { "\($0)" } ?? "-"]
+        return Data((contents + options).joined(separator: " ").utf8).digest
     }
 }
 

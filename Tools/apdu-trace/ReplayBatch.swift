@@ -22,22 +22,47 @@ struct BatchOptions: ParsableArguments {
         transform: Shard.init(parsing:))
     var shard: Shard?
 
-    @Option(help: .init("Write the results as JUnit XML, for a CI system.", valueName: "file"))
-    var junit: String?
+    @Option(
+        help: .init(
+            """
+            Do not replay traces again that passed before, with this program and configuration: the folder remembers \
+            them.
+            """, valueName: "folder"))
+    var cache: String?
 
     @Flag(help: "Write the outcome of each transaction into its trace, as the expected outcome from then on.")
     var update = false
 
-    @Flag(name: .shortAndLong, help: "List the traces without differences, too.")
-    var verbose = false
+    @OptionGroup var results: ResultOptions
 
-    var isUnused: Bool { kernel == nil && shard == nil && junit == nil && !update && !verbose }
+    var isUnused: Bool { kernel == nil && shard == nil && cache == nil && !update && results.isUnused }
 }
 
 /// One part of all traces.
-struct Shard {
+struct Shard: CustomStringConvertible, Codable {
+    /// From 1.
     let index: Int
     let count: Int
+
+    /// All traces.
+    static let whole = Shard(index: 1, count: 1)
+
+    var description: String { "\(index)/\(count)" }
+
+    private init(index: Int, count: Int) { (self.index, self.count) = (index, count) }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let shard = Shard(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no part")
+        }
+        self = shard
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
 
     init(parsing argument: String) throws {
         guard let shard = Shard(argument) else {
@@ -71,6 +96,8 @@ struct ReplayBatch {
     let terminal: ContactlessTerminal
     /// The file that configures the terminal; nil for the built-in configuration.
     let configuration: String?
+    /// SHA-256 of the options and files that decide what comes of a trace.
+    let configurationDigest: String
     let json: Bool
 
     /// No replay without times takes longer.
@@ -82,21 +109,6 @@ struct ReplayBatch {
         let relativePath: String
     }
 
-    private struct Summary: Encodable {
-        struct Trace: Encodable {
-            let file: String
-            /// `passed`, `failed` or `error`
-            let result: String
-            @OrNull var text: String?
-            let seconds: Double
-        }
-
-        let passed: Int
-        let failed: Int
-        let errors: Int
-        let traces: [Trace]
-    }
-
     /// Replays the traces at `arguments`, files and folders.
     ///
     /// - Throws: `ExitCode` 2 if any trace cannot be replayed, 1 if any differs; ``ToolError``.
@@ -106,59 +118,19 @@ struct ReplayBatch {
             throw ToolError.usage("no trace in \(arguments.joined(separator: ", "))", "Traces are named *.apdu.")
         }
         var known: Set<String> = []
-        let files = all.filter { known.insert($0.path).inserted && options.shard?.contains($0.relativePath) ?? true }
-        if let junit = options.junit { try Self.checkWritable(junit) }
+        let unique = all.filter { known.insert($0.path).inserted }
+        let shard = options.shard ?? .whole
+        try options.results.checkWritable()
+        let cache = try options.cache.map { try ReplayCache($0, configuration: configurationDigest) }
         let (date, start) = (Date(), ContinuousClock.now)
-        let cases = await replay(files)
-        let seconds = (ContinuousClock.now - start) / .seconds(1)
-        if let junit = options.junit {
-            let report = JUnitReport(
-                cases: cases, seconds: seconds, timestamp: String(date.formatted(.iso8601).dropLast()))
-            do {
-                try Data(report.xml.utf8).write(to: URL(fileURLWithPath: junit))
-            } catch {
-                throw Self.notWritable(junit)
-            }
-        }
-        let summary = summary(cases)
-        if json {
-            try Report.print(summary)
-        } else {
-            var parts = ["\(summary.passed) \(options.update ? "written" : "as recorded")"]
-            if summary.failed > 0 { parts.append("\(summary.failed) differ") }
-            if summary.errors > 0 { parts.append("\(summary.errors) cannot be replayed") }
-            if files.count < known.count { parts.append("\(known.count - files.count) in other parts") }
-            Terminal.print("\(plural(cases.count, "trace")): \(parts.joined(separator: ", "))")
-        }
-        if summary.errors > 0 { throw ExitCode(2) }
-        if summary.failed > 0 { throw ExitCode(1) }
-    }
-
-    /// Checks before any replay, so that the results of a long run are not lost.
-    private static func checkWritable(_ path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else { throw notWritable(path) }
-        close(descriptor)
-    }
-
-    private static func notWritable(_ path: String) -> ToolError {
-        .usage("\(path) cannot be written", "Check that its folder exists and is writable.")
-    }
-
-    private func summary(_ cases: [JUnitReport.Case]) -> Summary {
-        let traces = cases.map { entry in
-            let (result, text): (String, String?) =
-                switch entry.result {
-                case .passed: ("passed", nil)
-                case .failed(let text): ("failed", text)
-                case .broken(let text): ("error", text)
-                }
-            return Summary.Trace(
-                file: entry.path, result: result, text: text, seconds: (entry.seconds * 1e6).rounded() / 1e6)
-        }
-        func count(_ result: String) -> Int { traces.count { $0.result == result } }
-        return Summary(
-            passed: count("passed"), failed: count("failed"), errors: count("error"), traces: traces)
+        let traces = await replay(unique.filter { shard.contains($0.relativePath) }, cache)
+        let results = ReplayResults(
+            version: APDUTrace.configuration.version, configuration: configurationDigest,
+            selection: .init(
+                count: unique.count, digest: Data(unique.map { "\($0.relativePath)\n" }.joined().utf8).digest),
+            shard: shard, started: String(date.formatted(.iso8601).dropLast()),
+            seconds: (ContinuousClock.now - start) / .seconds(1), traces: traces)
+        try results.report(options.results, json: json, word: options.update ? "written" : "as recorded")
     }
 
     // MARK: Files
@@ -180,21 +152,21 @@ struct ReplayBatch {
     // MARK: Replaying
 
     /// Replays as many at once as there are processors; reports in the order of the files.
-    private func replay(_ files: [File]) async -> [JUnitReport.Case] {
-        await withTaskGroup(of: (Int, JUnitReport.Case).self) { group in
+    private func replay(_ files: [File], _ cache: ReplayCache?) async -> [ReplayResults.Case] {
+        await withTaskGroup(of: (Int, ReplayResults.Case).self) { group in
             var waiting = files.enumerated().makeIterator()
             func addNext() {
                 guard let (index, file) = waiting.next() else { return }
-                group.addTask { (index, await replay(file)) }
+                group.addTask { (index, await replay(file, cache)) }
             }
             for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) { addNext() }
-            var done: [Int: JUnitReport.Case] = [:]
-            var cases: [JUnitReport.Case] = []
+            var done: [Int: ReplayResults.Case] = [:]
+            var cases: [ReplayResults.Case] = []
             for await (index, entry) in group {
                 addNext()
                 done[index] = entry
                 while let next = done.removeValue(forKey: cases.count) {
-                    tell(next)
+                    if !json { next.tell(verbose: options.results.verbose) }
                     cases.append(next)
                 }
             }
@@ -202,24 +174,16 @@ struct ReplayBatch {
         }
     }
 
-    private func tell(_ entry: JUnitReport.Case) {
-        guard !json else { return }
-        switch entry.result {
-        case .passed: if options.verbose { Terminal.print("ok      \(entry.path)") }
-        case .failed(let text): tell("differs", entry.path, text)
-        case .broken(let text): tell("error", entry.path, text)
-        }
-    }
-
-    private func tell(_ word: String, _ path: String, _ text: String) {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { "    \($0)" }
-        Terminal.print(
-            "\(Terminal.styled(word, .bold)) \(path)\n" + lines.joined(separator: "\n"))
-    }
-
-    private func replay(_ file: File) async -> JUnitReport.Case {
+    private func replay(_ file: File, _ cache: ReplayCache?) async -> ReplayResults.Case {
         let start = ContinuousClock.now
-        let result: JUnitReport.Case.Result
+        func entry(_ result: ReplayResults.Case.Result, isCached: Bool = false) -> ReplayResults.Case {
+            .init(
+                path: file.path, seconds: (ContinuousClock.now - start) / .seconds(1), isCached: isCached,
+                result: result)
+        }
+        let remembered = cache?.entry(for: file.path)
+        if let remembered, cache?.contains(remembered) == true { return entry(.passed, isCached: true) }
+        let result: ReplayResults.Case.Result
         do {
             result = try await compare(file.path)
         } catch let error as ReplayMismatch {
@@ -231,11 +195,11 @@ struct ReplayBatch {
         } catch {
             result = .broken("\(error)")
         }
-        return JUnitReport.Case(
-            path: file.path, seconds: (ContinuousClock.now - start) / .seconds(1), result: result)
+        if let remembered, result == .passed { cache?.insert(remembered) }
+        return entry(result)
     }
 
-    private func compare(_ path: String) async throws -> JUnitReport.Case.Result {
+    private func compare(_ path: String) async throws -> ReplayResults.Case.Result {
         let trace = try Trace(named: path)
         let recorded = trace.meta
         let hint = hint(recorded)
@@ -256,7 +220,7 @@ struct ReplayBatch {
 
     private func compare(
         _ trace: Trace, _ recorded: [String: String], _ path: String
-    ) async throws -> JUnitReport.Case.Result {
+    ) async throws -> ReplayResults.Case.Result {
         let run = PaymentRun(try RecordedTransaction.transaction(recorded), terminal)
         let reader = ReplayReader(trace, order: order, comparison: comparison, timing: timing)
         let perform: @Sendable () async throws -> ContactlessTerminal.Report = {
@@ -289,7 +253,7 @@ struct ReplayBatch {
     /// byte for byte.
     private func write(
         _ outcome: [TraceEvent.What], to path: String, after trace: Trace
-    ) throws -> JUnitReport.Case.Result {
+    ) throws -> ReplayResults.Case.Result {
         guard let old = FileManager.default.contents(atPath: path) else {
             throw ToolError.usage("\(path) cannot be read", "Check that the file exists and is readable.")
         }
