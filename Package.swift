@@ -6,6 +6,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
@@ -420,7 +421,7 @@ let package = Package(
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
-            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
+            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", nioEmbedded],
             exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",

@@ -10,13 +10,22 @@ func product(_ name: String) -> Target.Dependency { .product(name: name, package
 let hasBridge = Context.environment["ONLY"].map { $0.split(separator: ",").contains("KioskBridge") } ?? true
 let bridge: [Target] =
     hasBridge
-    ? [.executableTarget(name: "bridge", dependencies: ["Fuzzing", product("KioskBridge"), product("SmartCard")])] : []
+    ? [
+        .executableTarget(name: "bridge", dependencies: ["Fuzzing", product("KioskBridge"), product("SmartCard")]),
+        .executableTarget(
+            name: "frames",
+            dependencies: [
+                "Fuzzing", product("KioskBridge"), product("KioskBridgeServer"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]),
+    ] : []
 
 let package = Package(
     name: "fuzz",
     dependencies: [
         .package(name: "swift-contactless", path: ".."),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
     ],
     targets: [
         .target(

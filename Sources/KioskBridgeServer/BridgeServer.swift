@@ -206,16 +206,7 @@ public actor BridgeServer {
                 return decision.futureResult
             },
             upgradePipelineHandler: { channel, _ in
-                channel.setOption(.autoRead, value: false).flatMapThrowing {
-                    try channel.pipeline.syncOperations.addHandlers([
-                        StrictFrames(),
-                        NIOWebSocketFrameAggregator(
-                            minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 64,
-                            maxAccumulatedFrameSize: limits.message), socket,
-                    ])
-                    socket.open()
-                    channel.read()
-                }
+                channel.setOption(.autoRead, value: false).flatMapThrowing { try socket.takeFrames() }
             })
         return channel.eventLoop.makeCompletedFuture {
             let handler = HTTPHandler(doors, patience: patience.request)

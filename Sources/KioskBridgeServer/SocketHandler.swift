@@ -11,10 +11,14 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
+    /// The most frames of a message.
+    private static let mostFragments = 64
+
     private let channel: any Channel
     private let limits: BridgeLimits
     private var connection: BridgeConnection?
-    private var received: [String] = []
+    /// The messages that the host has not taken.
+    private(set) var received: [String] = []
     private var isHostBusy = false
     /// False while the connection still speaks HTTP: orders of the host wait.
     private var isOpen = false
@@ -67,12 +71,20 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    /// Carries out what has waited, now that the connection speaks WebSocket.
-    func open() {
+    /// Adds the handlers between the decoder of frames and this one, and carries out what has waited, now that the
+    /// connection speaks WebSocket.
+    func takeFrames() throws {
+        try channel.pipeline.syncOperations.addHandlers([
+            StrictFrames(),
+            NIOWebSocketFrameAggregator(
+                minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: Self.mostFragments,
+                maxAccumulatedFrameSize: limits.message), self,
+        ])
         isOpen = true
         let orders = waiting
         waiting = []
         for order in orders { carryOut(order) }
+        channel.read()
     }
 
     private func beat() {

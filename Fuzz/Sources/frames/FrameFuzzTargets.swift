@@ -1,0 +1,1 @@
+../../../Tests/KioskBridgeServerTests/FrameFuzzTargets.swift

@@ -1,0 +1,3 @@
+import Fuzzing
+
+fuzz(FrameFuzzTargets.frames)

@@ -1,0 +1,15 @@
+import SmartCard
+import TestSupport
+import Testing
+
+/// The fuzzer's target with its published inputs, Fuzz/corpora, and with small changes of them: the same in every run.
+@Suite(.computing) struct FrameFuzzTests {
+    @Test(.timeLimit(.minutes(5)))
+    func publishedInputs() throws {
+        let corpus = try FuzzCorpus("frames")
+        #expect(corpus.inputs.count > 5)
+        for input in corpus.inputs + corpus.changed(1_000) {
+            do { try FrameFuzzTargets.frames(input) } catch { Issue.record("\(error), for \(input.hex)") }
+        }
+    }
+}
