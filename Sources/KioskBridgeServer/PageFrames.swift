@@ -1,5 +1,5 @@
-import KioskBridge
-import NIOCore
+public import KioskBridge
+public import NIOCore
 import NIOWebSocket
 
 /// The frames of one page on any channel, with no host behind them: the messages stay where they are.
