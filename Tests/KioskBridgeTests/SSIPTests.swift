@@ -56,6 +56,25 @@ struct SSIPTests {
     }
 
     @Test(
+        "the volume is set when it changes, from -100 to 100 (SSIP, 4.5)",
+        arguments: [(0, "-100"), (50, "0"), (65, "30"), (100, "100")]) func volume(_ percent: Int, _ setting: String) throws
+    {
+        var conversation = try opened()
+        _ = conversation.cancel()
+        _ = try steps(&conversation, "230 OK RECEIVING DATA↵225-1↵225 OK MESSAGE QUEUED↵213 OK CANCELED↵")
+        func say(_ number: Int, _ volume: Int?) -> [String] {
+            conversation.say("x", number: number, in: "fr", volume: volume).map { Step($0).description }
+        }
+        #expect(say(2, percent) == ["SET SELF VOLUME \(setting)↵"])
+        #expect(try steps(&conversation, "218 OK VOLUME SET↵") == ["SPEAK↵"])
+        #expect(try steps(&conversation, "230 OK RECEIVING DATA↵") == ["x↵.↵"])
+        #expect(try steps(&conversation, "225-2↵225 OK MESSAGE QUEUED↵702-2↵702-1↵702 END↵") == ["2 said"])
+        #expect(say(3, nil) == ["SPEAK↵"])
+        #expect(try steps(&conversation, "230 OK RECEIVING DATA↵225-3↵225 OK MESSAGE QUEUED↵702-3↵702-1↵702 END↵").last == "3 said")
+        #expect(say(4, percent) == ["SPEAK↵"])
+    }
+
+    @Test(
         "a text in one line; a dot before a dot (SSIP, 4.1)",
         arguments: [
             ("Hello", "Hello\r\n.\r\n"), (".5", "..5\r\n.\r\n"), (".", "..\r\n.\r\n"), ("", ".\r\n"),

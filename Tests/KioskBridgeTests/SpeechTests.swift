@@ -119,13 +119,15 @@ import Testing
     /// An output that writes down what it is to say, and says it until it is let go.
     private final class Notebook: SpeechOutput {
         let said = Mutex<[String]>([])
+        let volumes = Mutex<[Int?]>([])
         let canceled = Mutex<[String]>([])
         let isSlow = Mutex(false)
         let fault = Mutex<SpeechError?>(nil)
         let isThere = true
 
-        func say(_ text: String, in language: String) async throws {
+        func say(_ text: String, in language: String, volume: Int?) async throws {
             said.withLock { $0.append("\(language): \(text)") }
+            volumes.withLock { $0.append(volume) }
             if let fault = fault.withLock({ $0 }) { throw fault }
             guard isSlow.withLock({ $0 }) else { return }
             do { try await Task.sleep(for: .seconds(600)) } catch {
@@ -185,11 +187,23 @@ import Testing
             "{}", #"{"key":1}"#, #"{"key":""}"#, #"{"key":"nothing"}"#, #"{"text":"Hello"}"#,
             #"{"key":"launcher.title","values":[]}"#, #"{"key":"launcher.title","values":{"a":"b"}}"#,
             #"{"key":"order.pay","values":{"amount":12}}"#, #"{"key":"order.pay","values":{"amount":"Erika"}}"#,
+            #"{"key":"launcher.title","volume":101}"#, #"{"key":"launcher.title","volume":-1}"#,
+            #"{"key":"launcher.title","volume":"50"}"#, #"{"key":"launcher.title","volume":0.5}"#,
         ]) func refused(_ data: String) async throws
     {
         try await plug(true)
         #expect(try await page.request("speech.say", data).code == "INVALID_REQUEST")
         #expect(notebook.said.withLock { $0 } == [])
+    }
+
+    @Test("a text is as loud as the page says, from silence on") func volume() async throws {
+        try await plug(true)
+        for volume in [100, 0, 60] {
+            let data = #"{"key":"launcher.title","volume":\#(volume)}"#
+            #expect(try await page.request("speech.say", data).status == "success")
+        }
+        #expect(try await page.request("speech.say", #"{"key":"launcher.title"}"#).status == "success")
+        #expect(notebook.volumes.withLock { $0 } == [100, 0, 60, nil])
     }
 
     @Test("without a headphone nobody hears anything") func privacy() async throws {

@@ -7,6 +7,8 @@ import Logging
 /// page names a text of its table and values for it; what may be said aloud are amounts and counts, never what tells who
 /// somebody is (5.1.3.8, 5.1.3.9).  A text is said to headphones alone unless the kiosk is set up otherwise.
 ///
+/// The page names the volume too, in percent; without one it stays as it was (5.1.3.10).
+///
 /// The page is answered when the text has been said.  A new text takes the place of the one before, which is answered
 /// `CANCELLED`, as are texts when the headphone is pulled out, the page goes away, or the kiosk goes to the background.
 @MainActor public final class SpeechCapability: BridgeRequestHandler {
@@ -86,16 +88,23 @@ import Logging
     private func stop() { speaking?.cancel() }
 
     public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
-        let (text, language): (String, String)
+        let data = request.payload.data ?? [:]
+        let (text, language, volume): (String, String, Int?)
         do throws(BridgeErrorPayload) {
-            (text, language) = try spoken(request.payload.data ?? [:])
+            (text, language) = try spoken(data)
+            volume = try data["volume"].map { value throws(BridgeErrorPayload) in
+                guard let percent = value.wholeNumber, 0...100 ~= percent else {
+                    throw .init(.invalidRequest, "volume: 0 to 100 is due")
+                }
+                return Int(percent)
+            }
         } catch {
             return responder.fail(error)
         }
         stop()
         guard isConnected else { return responder.fail(.init(.permissionDenied, "no headphone is connected")) }
         guard host?.isInBackground != true else { return responder.fail(.init(.cancelled, "nobody is there")) }
-        let task = Task { [output] in try await output.say(text, in: language) }
+        let task = Task { [output] in try await output.say(text, in: language, volume: volume) }
         speaking = task
         let result = await withTaskCancellationHandler {
             await task.result

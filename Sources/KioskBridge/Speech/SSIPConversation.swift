@@ -56,6 +56,7 @@ struct SSIPConversation {
     private var current: Utterance?
     private var early: [String: End] = [:]
     private var language: String?
+    private var volume: Int?
 
     init() {
         // Section 4.5.  Punctuation is not named, and markup is not looked for: texts are what people say.
@@ -70,12 +71,19 @@ struct SSIPConversation {
 
     /// Says a text in place of the one before.
     ///
-    /// - Parameter language: of two or three letters.
-    mutating func say(_ text: String, number: Int, in language: String) -> [Action] {
+    /// - Parameters:
+    ///   - language: of two or three letters.
+    ///   - volume: in percent; nil for that of the text before, or the server's own.
+    mutating func say(_ text: String, number: Int, in language: String, volume: Int? = nil) -> [Action] {
         var actions = cancel()
         current = Utterance(number: number, text: text)
         if language != self.language { waiting.append(.set("LANGUAGE \(language)", isNeeded: false)) }
         self.language = language
+        // Section 4.5: from -100 to 100.
+        if let volume, volume != self.volume {
+            waiting.append(.set("VOLUME \(2 * volume - 100)", isNeeded: false))
+            self.volume = volume
+        }
         waiting += [.speak(number)]
         actions += next()
         return actions

@@ -12,8 +12,9 @@ public protocol SpeechOutput: Sendable {
     /// - Parameters:
     ///   - text: what to say, in one line.
     ///   - language: the language, of two or three letters (ISO 639).
+    ///   - volume: the volume in percent, 100 for the loudest; nil for that of the text before, or the output's own.
     /// - Throws: ``SpeechError``; `CancellationError` if the text was canceled, or another one took its place.
-    func say(_ text: String, in language: String) async throws
+    func say(_ text: String, in language: String, volume: Int?) async throws
 }
 
 /// The speech server of this machine: speech-dispatcher, by its own protocol, SSIP, over its Unix socket.
@@ -57,12 +58,12 @@ public actor SpeechDispatcher: SpeechOutput {
 
     public nonisolated var isThere: Bool { access(path, W_OK) == 0 }
 
-    public func say(_ text: String, in language: String) async throws {
+    public func say(_ text: String, in language: String, volume: Int? = nil) async throws {
         try Task.checkCancellation()
         number += 1
         let (number, delivery) = (number, Delivery<SSIPConversation.End>())
         try connect()
-        perform(conversation.say(text, number: number, in: language))
+        perform(conversation.say(text, number: number, in: language, volume: volume))
         // Without a connection there is no end to wait for.
         guard socket != nil else { throw SpeechError.hungUp }
         waiting = (number, delivery)

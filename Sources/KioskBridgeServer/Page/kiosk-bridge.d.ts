@@ -216,7 +216,7 @@ export interface BridgeActions {
   "checkout.cancel": [Record<string, never>, Record<string, unknown>];
   "pass.read": [Record<string, never>, { passes: { merchant: string; status: string; member?: string }[] }];
   "receipt.print": [{ order: string; locale?: string }, { printed: boolean }];
-  "speech.say": [{ key: string; values?: Record<string, string> }, Record<string, unknown>];
+  "speech.say": [{ key: string; values?: Record<string, string>; volume?: number }, Record<string, unknown>];
 }
 
 /** Events, and what they say.  Those of the host have a `sequence`, too. */
