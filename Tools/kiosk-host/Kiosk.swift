@@ -40,7 +40,9 @@ import TravelDocument
         let service = try await service(options, reader)
         if let service {
             try await takePayments(service, isVirtual: reader != nil)
-            host.register(checkout(service, options))
+            let passes = PassCapability(service)
+            host.register(passes)
+            host.register(checkout(service, passes, options))
         }
         if let reader {
             let customer = VirtualCustomer(
@@ -111,7 +113,6 @@ import TravelDocument
         }
         host.register(
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
-        host.register(PassCapability(service))
         host.register(
             ReceiptCapability { [orders, receipts] id, locale in
                 guard let sale = await orders.sale(of: id) else {
@@ -122,8 +123,11 @@ import TravelDocument
     }
 
     /// The checkout of pages that show one, with a session of the payment service for each customer.
-    private func checkout(_ service: TapToPayService, _ options: KioskHost) -> CheckoutCapability {
-        CheckoutCapability(orders: orders) { [address, permitsCardEntry = options.cardEntry] order, locale in
+    private func checkout(
+        _ service: TapToPayService, _ passes: PassCapability, _ options: KioskHost
+    ) -> CheckoutCapability {
+        CheckoutCapability(orders: orders, pricing: { Self.price($0, $1) }, passes: passes) {
+            [address, permitsCardEntry = options.cardEntry] order, locale in
             guard let address else { throw BridgeErrorPayload(.unsupported, "there is no payment service") }
             let session = try await HTTPCheckoutRepository.openSession(
                 at: address, amount: order.total, currency: order.currencyCode)

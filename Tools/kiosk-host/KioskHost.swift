@@ -26,6 +26,8 @@ struct KioskHost: AsyncParsableCommand {
             EXAMPLES
               kiosk-host --virtual            a software reader, a virtual passport and phone, and a payment sandbox
               kiosk-host --virtual --browser  the same with Chromium in front of it
+              kiosk-host --virtual --checkout --card-entry
+                                              the page at its checkout, which takes cards typed by hand
               kiosk-host                      the reader that is attached; travel documents only
               kiosk-host --service http://127.0.0.1:8790
                                               the same with payments
@@ -76,10 +78,11 @@ struct KioskHost: AsyncParsableCommand {
 
     @Flag(
         name: .customLong("card-entry"),
-        help:
-            "Let pages that show a checkout take cards typed by hand, which brings the kiosk into the scope of PCI DSS."
-    )
+        help: "Let the checkout take cards typed by hand, which brings the kiosk into the scope of PCI DSS.")
     var cardEntry = false
+
+    @Flag(help: "Open the page at its checkout, for the first customer.")
+    var checkout = false
 
     @Option(
         help: .init(
@@ -177,7 +180,8 @@ struct KioskHost: AsyncParsableCommand {
         do { try await server.start() } catch {
             throw ToolError.usage("no server", error.description)
         }
-        let address = await server.address
+        var address = await server.address
+        if checkout { address.append(queryItems: [URLQueryItem(name: "checkout", value: nil)]) }
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
         let memory = Task {

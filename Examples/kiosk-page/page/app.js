@@ -3,7 +3,6 @@
 import { KioskBridge } from "/kiosk-bridge.js";
 import { element, imageAddress } from "./dom.js";
 import { IdleWatch } from "./idle.js";
-import { documentKey } from "./mrz.js";
 import { play } from "./sound.js";
 import { languages, pattern, pseudo, text, writing } from "./strings.js";
 import { cancellable, missing, verdictOf, views } from "./views.js";
@@ -40,6 +39,7 @@ const state = {
   passes: [],
   reference: "",
   error: null,
+  checkout: null,
 };
 let operation = null; // the request that the customer waits for
 let begun = false; // whether there is a journey that the host was told of
@@ -69,7 +69,8 @@ const sounds = {
 
 /** The state within the view. */
 function detail() {
-  const { view, payment, progress, answer } = state;
+  const { view, payment, progress, answer, checkout } = state;
+  if (view === "checkout") return checkout.step;
   if (view === "tap" || view === "paid") return payment.state;
   if (view === "hold") return progress.step;
   return view === "result" ? verdictOf(answer.security) : "";
@@ -82,7 +83,7 @@ function announce(texts, sound) {
   lastSaid = texts;
   const urgent = sound === "failure";
   place(urgent ? "status" : "alert").textContent = "";
-  place(urgent ? "alert" : "status").textContent = texts.map(({ key, values }) => say(key, values)).join(" ");
+  place(urgent ? "alert" : "status").textContent = texts.map(({ key, values, text }) => text ?? say(key, values)).join(" ");
   if (sound) play(sound);
   speak();
 }
@@ -96,7 +97,7 @@ async function speak() {
   const locale = state.locale === pseudo ? "en" : state.locale;
   try {
     for (const { key, values } of lastSaid) {
-      if (saying === mine) await bridge.request("speech.say", { key, values: { ...values, locale } });
+      if (key && saying === mine) await bridge.request("speech.say", { key, values: { ...values, locale } });
     }
   } catch {
     // Nor is the rest.
@@ -128,7 +129,9 @@ function render() {
   const app = { state, lang, say, phrase, act, told: [] };
   place("main").dataset.view = state.view;
   place("main").dataset.state = detail();
-  place("main").replaceChildren(...views[state.view](app).filter(Boolean));
+  // A view that changes its own elements returns none.
+  const made = views[state.view](app);
+  if (made) place("main").replaceChildren(...made.filter(Boolean));
   place("tools").replaceChildren(...tools());
   place("banner").hidden = !state.isLost;
   place("banner").textContent = state.isLost ? say("link.lost") : "";
@@ -204,8 +207,19 @@ function fail(error) {
 function start() {
   if (!begun) bridge.send("journey.started");
   begun = true;
-  const first = { payment: getOrder, passport: () => show("key"), photo: () => show("photo"), passes: readPasses };
+  const first = { payment: getOrder, passport: openPassport, photo: () => show("photo"), passes: readPasses, checkout: openCheckout };
   first[state.journey]();
+}
+
+// Journeys whose modules are fetched when somebody chooses them.
+
+const openPassport = () => import("./passport.js").then(() => show("key"), fail);
+
+/** Opens the checkout; or shows the one that is `known`. */
+function openCheckout(known) {
+  state.journey = "checkout";
+  begun = true;
+  return import("./checkout.js").then(({ open }) => open(kiosk, known), fail);
 }
 
 function end(status, reference) {
@@ -225,7 +239,7 @@ function abandon(reason) {
 }
 
 function goHome() {
-  forget("form", "answer", "portrait", "picture", "quality", "error", "payment", "order");
+  forget("form", "answer", "portrait", "picture", "quality", "error", "payment", "order", "checkout");
   Object.assign(state, { journey: null, passes: [], reference: "" });
   show(state.inService ? "launcher" : "outOfService");
 }
@@ -266,7 +280,8 @@ function paymentState(order, next) {
   else show("tap", { payment: { ...state.payment, state: next } });
 }
 
-function readChip() {
+async function readChip() {
+  const { documentKey } = await import("./mrz.js");
   const { method, fields } = state.form;
   const { key, wrong } = documentKey(method, fields);
   if (wrong) {
@@ -298,9 +313,7 @@ function capture() {
 function readPasses() {
   show("passesHold");
   operate("pass.read", {}, ({ passes }) => {
-    const reference = newReference();
-    show("passes", { passes, reference });
-    end("success", reference);
+    show("passes", { passes, reference: newReference() });
   });
 }
 
@@ -363,11 +376,16 @@ const act = {
   },
   finish() {
     const reference = state.payment?.order ?? state.reference;
+    end("success", reference);
     forget("answer", "portrait", "payment", "order");
     show("complete", { reference, passes: [] });
   },
+  checkout: () => act.choose("checkout"),
   reset: () => reset("customer"),
 };
+
+// What the checkout's module needs.
+const kiosk = { bridge, state, sounds, say, show, render, announce, operate, fail, end, act };
 
 function receipt(key) {
   if (state.view !== "paid") return;
@@ -387,7 +405,7 @@ function settleService() {
   } else if (["outOfService", "connecting", "occupied"].includes(state.view)) goHome();
 }
 
-bridge.on("open", ({ inService, background = false, capabilities, payment, order }) => {
+bridge.on("open", ({ inService, background = false, capabilities, payment, order, checkout }) => {
   Object.assign(state, { isLost: false, inService, inBackground: background, capabilities });
   const mine = state.payment?.order;
   if (payment && (state.view === "payLost" ? payment.order === mine : quiet.has(state.view) && payment.state !== "idle")) {
@@ -401,8 +419,15 @@ bridge.on("open", ({ inService, background = false, capabilities, payment, order
   }
   // The host no longer knows of it, and nobody else does.
   if (state.view === "payLost") return paid("unknown");
+  if (checkout && quiet.has(state.view)) return openCheckout(checkout);
   render();
   settleService();
+  // Once: who comes back is at the start.
+  if (state.view === "launcher" && parameters.has("checkout")) {
+    parameters.delete("checkout");
+    history.replaceState(null, "", `?${parameters}`);
+    act.checkout();
+  }
 });
 bridge.on("lost", () => {
   state.isLost = true;
@@ -458,6 +483,7 @@ bridge.on("payment.state", ({ order, state: next }) => paymentState(order, next)
 const isHeld = () => {
   if (state.view === "tap") return !cancellable.has(state.payment.state);
   if (state.view === "hold") return state.progress.step !== "present";
+  if (state.view === "checkout") return state.checkout.isHeld;
   const untouched = state.view === "launcher" && !state.large && !state.low && !state.localeChosen;
   return untouched || ["connecting", "noHost", "refused", "outOfService", "photoWait", "payLost"].includes(state.view);
 };

@@ -6,12 +6,14 @@ const layouts = {
   digits: { columns: 3, keys: ["1", "2", "3", "4", "5", "6", "7", "8", "9", "erase", "0"] },
   letters: { columns: 8, keys: [..."1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ", "erase"] },
   lines: { columns: 8, keys: [..."1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ<", "newline", "erase"] },
+  text: { columns: 8, keys: [..."1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ-'./", "space", "erase"] },
+  phone: { columns: 3, keys: ["1", "2", "3", "4", "5", "6", "7", "8", "9", "erase", "0", "+"] },
 };
 
 function insert(field, key) {
   let [start, end] = [field.selectionStart, field.selectionEnd];
   if (key === "erase" && start === end) start = Math.max(0, start - 1);
-  const added = { erase: "", newline: "\n" }[key] ?? key;
+  const added = { erase: "", newline: "\n", space: " " }[key] ?? key;
   if (field.value.length - (end - start) + added.length > field.maxLength) return;
   field.setRangeText(added, start, end, "end");
   field.dispatchEvent(new Event("input", { bubbles: true }));
@@ -20,20 +22,20 @@ function insert(field, key) {
 /** Keys that write into `field`; `say(key, values)` gives texts. */
 export function keypad(field, layoutName, label, say) {
   const { columns, keys } = layouts[layoutName];
-  const names = { erase: say("keypad.erase"), newline: say("keypad.newline") };
+  const signs = { erase: "⌫", newline: "⏎", space: "␣" };
   const buttons = keys.map((key, index) =>
     element(
       "button",
       {
         type: "button",
-        class: `key key-${/^[A-Z0-9<]$/.test(key) ? "letter" : key}`,
+        class: `key key-${signs[key] ? key : "letter"}`,
         tabindex: index === 0 ? 0 : -1,
         "data-key": key,
-        "aria-label": names[key],
+        "aria-label": signs[key] ? say(`keypad.${key}`) : undefined,
         onpointerdown: (event) => event.preventDefault(),
         onclick: () => insert(field, key),
       },
-      names[key] ? (key === "erase" ? "⌫" : "⏎") : key));
+      signs[key] ?? key));
   const move = (event) => {
     const rtl = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
     const step = { ArrowRight: rtl, ArrowLeft: -rtl, ArrowDown: columns, ArrowUp: -columns }[event.key];

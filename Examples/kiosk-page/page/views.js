@@ -1,8 +1,7 @@
-// The views: each makes the elements of a screen from the state.  They decide nothing.
+// The views: each makes the elements of a screen from the state.  They decide nothing.  Those of passport.js and checkout.js are
+// fetched when somebody needs them.
 
 import { element, icon } from "./dom.js";
-import { keypad } from "./keypad.js";
-import { shownDate } from "./mrz.js";
 import { keys } from "./strings.js";
 
 /** The journeys: what each needs, and what it can use besides. */
@@ -11,13 +10,15 @@ export const journeys = {
   passport: { icon: "passport", needs: ["nfc.read"], uses: ["camera.document"] },
   photo: { icon: "camera", needs: ["camera.document"], uses: [] },
   passes: { icon: "phone", needs: ["pass.read"], uses: [] },
+  // Shown only where the kiosk has one.
+  checkout: { icon: "card", needs: ["checkout.start"], uses: [], isOptional: true },
 };
 
 /** The part of a journey that is missing at this kiosk. */
 export const missing = (journey, capabilities) =>
   journeys[journey].needs.filter((id) => !isReady(capabilities[id]));
 
-const isReady = (capability) => capability?.supported === true && capability.permissionState !== "denied";
+export const isReady = (capability) => capability?.supported === true && capability.permissionState !== "denied";
 
 // Parts of views.
 
@@ -26,12 +27,12 @@ function told(app, key, values) {
   app.told.push({ key, values });
   return app.phrase(key, values);
 }
-const heading = (app, key) => element("h1", { tabindex: -1, id: "heading" }, told(app, key));
-const lead = (app, key) => element("p", { class: "lead" }, told(app, key));
-const sign = (name, tone) => element("div", { class: `sign ${tone}` }, icon(name));
-const content = (...children) => element("div", { class: "content" }, ...children);
+export const heading = (app, key) => element("h1", { tabindex: -1, id: "heading" }, told(app, key));
+export const lead = (app, key) => element("p", { class: "lead" }, told(app, key));
+export const sign = (name, tone) => element("div", { class: `sign ${tone}` }, icon(name));
+export const content = (...children) => element("div", { class: "content" }, ...children);
 
-function button(app, key, action, { kind = "secondary", back = false, values, picture } = {}) {
+export function button(app, key, action, { kind = "secondary", back = false, values, picture } = {}) {
   return element(
     "button",
     { type: "button", class: `button ${kind}`, "data-action": key, "data-back": back, onclick: action },
@@ -39,9 +40,9 @@ function button(app, key, action, { kind = "secondary", back = false, values, pi
     element("span", {}, app.phrase(key, values)));
 }
 
-const actions = (...buttons) => element("div", { class: "actions" }, buttons);
-const cancel = (app) => button(app, "action.cancel", app.act.cancel, { back: true });
-const finish = (app, kind = "primary") => button(app, "action.finish", app.act.finish, { kind, back: true });
+export const actions = (...buttons) => element("div", { class: "actions" }, buttons);
+export const cancel = (app) => button(app, "action.cancel", app.act.cancel, { back: true });
+export const finish = (app, kind = "primary") => button(app, "action.finish", app.act.finish, { kind, back: true });
 
 function plain(app, { picture, tone = "calm", title, text, more = [], buttons = [] }) {
   return [
@@ -56,6 +57,9 @@ function amount(app) {
   return element("p", { class: "amount" },
     element("span", { class: "amount-label" }, app.say("pay.amount")), element("bdi", {}, total.text));
 }
+
+/** What a customer is told of a document. */
+export const verdictOf = ({ authentic, chipGenuine }) => (chipGenuine === "no" ? "no" : authentic);
 
 // Launcher.
 
@@ -74,11 +78,13 @@ function launcher(app) {
         element("span", { class: "journey-text" },
           element("strong", {}, app.say(`journey.${name}.title`)), " ",
           element("span", {}, app.say(`journey.${name}.lead`)))));
-  const ids = [...new Set(Object.values(journeys).flatMap(({ needs, uses }) => [...needs, ...uses]))];
+  const { capabilities } = app.state;
+  const offered = Object.entries(journeys).filter(([name, { isOptional }]) => !isOptional || !missing(name, capabilities).length);
+  const ids = [...new Set(offered.flatMap(([, { needs, uses }]) => [...needs, ...uses]))];
   return [
     content(
       heading(app, "launcher.title"), lead(app, "launcher.lead"),
-      element("ul", { class: "journeys", role: "list" }, Object.entries(journeys).map(card)),
+      element("ul", { class: "journeys", role: "list" }, offered.map(card)),
       element("section", { class: "devices", "aria-labelledby": "devices" },
         element("h2", { id: "devices" }, app.say("launcher.devices")),
         element("ul", { class: "badges", role: "list" }, ids.map((id) => badge(app, id))))),
@@ -97,120 +103,9 @@ function warning(app) {
   ];
 }
 
-// Passport.
-
-const fields = {
-  number: { hint: "key.number.hint", keys: "letters", length: 22 },
-  birth: { hint: "key.date.hint", keys: "digits", length: 10 },
-  expiry: { hint: "key.date.hint", keys: "digits", length: 10 },
-  mrz: { hint: "key.mrz.hint", keys: "lines", length: 92, rows: 3 },
-  can: { hint: "key.can.hint", keys: "digits", length: 6 },
-};
-const methods = { fields: ["number", "birth", "expiry"], mrz: ["mrz"], can: ["can"] };
-
-function entry(app, name, focused) {
-  const { hint, length, rows, keys } = fields[name];
-  const { form } = app.state;
-  const wrong = form.wrong[name];
-  const input = element(rows ? "textarea" : "input", {
-    id: `field-${name}`, class: `entry entry-${keys}`, dir: "ltr", rows, maxlength: length, autocomplete: "off",
-    autocapitalize: "characters", spellcheck: "false", inputmode: keys === "digits" ? "numeric" : "text",
-    "aria-describedby": wrong ? `hint-${name} wrong-${name}` : `hint-${name}`, "aria-invalid": wrong ? "true" : undefined,
-    oninput: (event) => (form.fields[name] = event.target.value),
-    onfocus: (event) => focused(event.target, keys, app.say(`key.${name}`)),
-  });
-  input.value = form.fields[name];
-  return element("div", { class: "field" },
-    element("label", { for: input.id }, app.say(`key.${name}`)),
-    element("p", { class: "hint", id: `hint-${name}` }, app.say(hint)),
-    input,
-    wrong ? element("p", { class: "wrong", id: `wrong-${name}` }, icon("warning"), app.say(wrong)) : null);
-}
-
-function key(app) {
-  const { form } = app.state;
-  const place = element("div", { class: "keypad-place" });
-  let shown = null;
-  const focused = (input, keys, label) => {
-    if (shown === input) return;
-    shown = input;
-    place.replaceChildren(keypad(input, keys, label, app.say));
-  };
-  const radio = (name) =>
-    element("label", { class: "choice" },
-      element("input", {
-        type: "radio", name: "method", value: name, id: `method-${name}`, checked: form.method === name,
-        onchange: () => app.act.method(name),
-      }),
-      element("span", {}, app.say(`key.method.${name}`)));
-  const entries = methods[form.method].map((name) => entry(app, name, focused));
-  const first = entries[0].querySelector("input, textarea");
-  const firstName = methods[form.method][0];
-  focused(first, fields[firstName].keys, app.say(`key.${firstName}`));
-  const photo = isReady(app.state.capabilities["camera.document"])
-    ? button(app, "key.photo", app.act.photo, { picture: "camera" }) : null;
-  return [
-    element("form", { class: "content key-form", novalidate: true, onsubmit: app.act.submit },
-      element("div", { class: "key-fields" },
-        heading(app, "key.title"), lead(app, "key.lead"),
-        element("fieldset", { class: "choices" },
-          element("legend", {}, app.say("key.method")), Object.keys(methods).map(radio)),
-        app.state.picture ? picture(app) : null,
-        entries),
-      place,
-      actions(
-        element("button", { type: "submit", class: "button primary", "data-action": "key.submit" }, app.say("key.submit")),
-        photo, cancel(app))),
-  ];
-}
-
-function hold(app) {
-  const { step, fraction } = app.state.progress;
-  return [
-    content(
-      element("div", { class: `scene scene-document step-${step}`, "aria-hidden": "true" }, icon("passport")),
-      heading(app, `hold.${step}.title`),
-      lead(app, step === "present" ? "hold.present.lead" : "hold.lead"),
-      element("progress", { class: "progress", max: 1, value: fraction, "aria-label": app.say("hold.progress") })),
-    actions(cancel(app)),
-  ];
-}
-
-/** What a customer is told of a document. */
-export const verdictOf = ({ authentic, chipGenuine }) => (chipGenuine === "no" ? "no" : authentic);
-const verdicts = { yes: ["tick", "good"], no: ["cross", "bad"], unknown: ["question", "attention"] };
-
-function result(app) {
-  const { document: data, security } = app.state.answer;
-  const verdict = verdictOf(security);
-  const rows = {
-    "result.name": data.name, "result.nationality": data.nationality, "key.number": data.number,
-    "key.birth": shownDate(data.dateOfBirth, app.lang, true), "key.expiry": shownDate(data.dateOfExpiry, app.lang, false),
-  };
-  return [
-    content(
-      element("div", { class: "verdict" }, sign(...verdicts[verdict]),
-        element("div", {},
-          heading(app, `result.${verdict}.title`), lead(app, `result.${verdict}.lead`),
-          element("p", {}, app.say(`result.clone.${security.chipGenuine}`)),
-          security.expired ? element("p", { class: "comment attention" }, icon("warning"), app.say("result.expired")) : null)),
-      element("div", { class: "person" },
-        app.state.portrait
-          ? element("img", { class: "portrait", src: app.state.portrait, alt: app.say("result.portrait") }) : null,
-        element("dl", { class: "facts" },
-          Object.entries(rows).map(([name, value]) =>
-            element("div", {}, element("dt", {}, app.say(name)), element("dd", {}, element("bdi", {}, value)))))),
-      security.findings.length > 0
-        ? element("details", {}, element("summary", {}, app.say("result.findings")),
-          element("ul", { lang: "en", dir: "ltr" }, security.findings.map((finding) => element("li", {}, finding))))
-        : null),
-    actions(finish(app)),
-  ];
-}
-
 // Camera.
 
-const picture = (app) =>
+export const picture = (app) =>
   element("img", { class: "picture", src: app.state.picture, alt: app.say("photo.picture") });
 
 function photo(app) {
@@ -342,7 +237,10 @@ function passes(app) {
         ? lead(app, "passes.none")
         : element("ul", { class: "passes", role: "list" }, list.map(({ merchant, member }) =>
           element("li", {}, element("bdi", {}, merchant), " ", member ? element("bdi", { class: "member" }, member) : null)))),
-    actions(finish(app)),
+    actions(
+      // At a member's price.
+      missing("checkout", app.state.capabilities).length === 0 ? button(app, "journey.checkout.title", app.act.checkout) : null,
+      finish(app)),
   ];
 }
 
@@ -375,6 +273,6 @@ export const views = {
   noHost: still("pause", "unavailable.title", "unavailable.noHost"),
   refused: still("warning", "unavailable.title", "error.other"),
   outOfService: still("pause", "outOfService.title", "outOfService.lead"),
-  launcher, warning, key, hold, result, photo, photoWait, photoShown, order, orderNone, tap, paid, payLost, passesHold,
+  launcher, warning, photo, photoWait, photoShown, order, orderNone, tap, paid, payLost, passesHold,
   passes, complete, error,
 };

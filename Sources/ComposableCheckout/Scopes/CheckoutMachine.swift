@@ -24,6 +24,8 @@ struct CheckoutMachine: Sendable {
         case challenged(CheckoutRoute)
         case paid(PaymentResult)
         case retried
+        /// The customer wants another way to pay, after a failure.
+        case left
         case idled
         case dismissed
     }
@@ -108,6 +110,9 @@ struct CheckoutMachine: Sendable {
             }
             guard let configuration else { return [.load] + publish(.initializing) }
             return publish(.ready(configuration)) + [.showLastMethod]
+        case .left:
+            guard phase == .free, !isUnknown, case .failure = state, let configuration else { return [] }
+            return publish(.ready(configuration)) + [.reset(.methodSelection)]
         case .idled:
             guard state != .dismissed else { return [] }
             // A wait for a card ends.  A payment that has begun comes to its end, and is shown until the next idling.

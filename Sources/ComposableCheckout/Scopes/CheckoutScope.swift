@@ -113,11 +113,14 @@ public actor CheckoutScope {
         }
     }
 
-    /// Cancels the present method, and shows the selection again.  A payment that has begun stays; a wait for a card ends.
+    /// Cancels the present method, and shows the selection again, also after a failure.  A payment that has begun, or that
+    /// is not known, stays; a wait for a card ends.
     public func back() async {
         noteActivity()
-        if case .method(let id) = navigator.route {
-            await scopes[id]?.cancel()
+        switch navigator.route {
+        case .method(let id): await scopes[id]?.cancel()
+        case .failure: return await take(.left)
+        default: break
         }
         if !machine.isPaying, navigator.route != .methodSelection { navigator.back() }
     }
@@ -198,9 +201,11 @@ public actor CheckoutScope {
 
     // MARK: Ends
 
-    /// Returns to the last method after a failure; asks for a payment whose result is not known.
+    /// Returns to the last method after a failure; asks for a payment whose result is not known, and for methods that could
+    /// not be fetched.
     public func retry() async {
         noteActivity()
+        if case .ready = machine.state, case .error = paymentMethodSelection.currentState { return await load() }
         await take(.retried)
     }
 

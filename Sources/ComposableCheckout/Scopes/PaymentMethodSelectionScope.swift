@@ -97,6 +97,7 @@ public actor PaymentMethodSelectionScope {
     }
 
     func load(currency: String) async {
+        change { $0.failure = nil }
         do throws(CheckoutError) {
             let methods = try await interactor()
             change { ($0.methods, $0.currency, $0.failure) = (methods, currency, nil) }

@@ -1,4 +1,4 @@
-import EMVContactless
+package import EMVContactless
 public import FoundationEssentials
 public import KioskKit
 import ProximityReader
@@ -6,6 +6,22 @@ import ProximityReader
 /// A message for the customer while they pay by tap.
 public enum TapMessage: String, Hashable, Codable, Sendable, CaseIterable {
     case presentCard, reading, seePhone, tryAgain, otherCard, removeCard, processing
+}
+
+extension TapMessage {
+    /// Messages of EMV Contactless Book A, table 9-3, and what a customer is shown for them.
+    private static let kernelMessages: [UserInterfaceRequest.Message: TapMessage] = [
+        .presentCard: .presentCard, .processing: .reading, .seePhone: .seePhone, .presentCardAgain: .tryAgain,
+        .presentOneCardOnly: .tryAgain, .processingError: .tryAgain, .insertOrSwipeCard: .otherCard,
+        .insertSwipeOrTryAnotherCard: .otherCard, .insertCard: .otherCard, .removeCard: .removeCard,
+        .cardReadRemoveCard: .removeCard, .authorizing: .processing,
+    ]
+
+    /// Creates what a customer is shown for a kernel's request; nil if it has nothing for them.
+    package init?(_ request: UserInterfaceRequest) {
+        guard let message = request.message.flatMap({ Self.kernelMessages[$0] }) else { return nil }
+        self = message
+    }
 }
 
 /// The reader that takes payments by tap.
@@ -63,21 +79,13 @@ public struct TapToPayReader: TapReader {
         return stream
     }
 
-    /// Messages of EMV Contactless Book A, table 9-3, and what a customer is shown for them.
-    private static let kernelMessages: [UserInterfaceRequest.Message: TapMessage] = [
-        .presentCard: .presentCard, .processing: .reading, .seePhone: .seePhone, .presentCardAgain: .tryAgain,
-        .presentOneCardOnly: .tryAgain, .processingError: .tryAgain, .insertOrSwipeCard: .otherCard,
-        .insertSwipeOrTryAnotherCard: .otherCard, .insertCard: .otherCard, .removeCard: .removeCard,
-        .cardReadRemoveCard: .removeCard, .authorizing: .processing,
-    ]
-
     public var messages: AsyncStream<TapMessage> {
         let (stream, continuation) = AsyncStream<TapMessage>.makeStream(bufferingPolicy: .bufferingNewest(16))
         let requests = ProximityReaderSystem.messages(of: service.reader)
         let events = service.reader.events
         let kernel = Task {
             for await request in requests {
-                if let message = request.message.flatMap({ Self.kernelMessages[$0] }) { continuation.yield(message) }
+                if let message = TapMessage(request) { continuation.yield(message) }
             }
         }
         let reader = Task {

@@ -7,6 +7,12 @@ public enum TapState: String, Hashable, Codable, Sendable, CaseIterable {
 
     /// The key of its text in ``InputLocalizable``.
     public var textKey: String { "tap.\(rawValue)" }
+
+    /// True once it is settled whether there was a payment, or that nobody knows.
+    package var isOutcome: Bool { [.approved, .declined, .cancelled, .unknown].contains(self) }
+
+    /// True while the customer may still go back: no card was found, or the one that was is asked for again.
+    package var isCancellable: Bool { ![.reading, .removeCard, .processing].contains(self) && !isOutcome }
 }
 
 /// A payment by tap, as a value.

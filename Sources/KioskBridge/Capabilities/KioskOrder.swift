@@ -86,6 +86,13 @@ public struct KioskPrice: Hashable, Sendable {
     public init(_ amount: Decimal, member: String? = nil) { (self.amount, self.member) = (amount, member) }
 }
 
+extension Decimal {
+    /// Returns the amount as people read it.
+    func written(in currencyCode: String, _ locale: Locale) -> String {
+        formatted(.currency(code: currencyCode).locale(locale))
+    }
+}
+
 extension JSONValue {
     /// An amount: whole minor units, the currency with its exponent, and a text for people.
     static func money(_ amount: Decimal, _ currencyCode: String, _ locale: Locale) -> JSONValue {
@@ -98,7 +105,7 @@ extension JSONValue {
         return [
             "amount": JSONValue(Int64(truncating: rounded as NSDecimalNumber)), "currency": .string(currencyCode),
             "exponent": JSONValue(Int64(exponent)),
-            "text": .string(amount.formatted(.currency(code: currencyCode).locale(locale))),
+            "text": .string(amount.written(in: currencyCode, locale)),
         ]
     }
 }

@@ -1,5 +1,5 @@
 public import KioskKit
-import ProximityReader
+public import ProximityReader
 import Waiting
 
 /// The request `pass.read`, which reads the loyalty passes of a phone.
@@ -11,6 +11,9 @@ import Waiting
     private let passesRead: @Sendable (VASReadResult) async -> Void
     private let limit: Duration
     private var isReading = false
+    /// The passes of the customer who is there; nil if none were read.
+    public private(set) var passes: VASReadResult?
+    private var watch: Task<Void, Never>?
 
     /// - Parameters:
     ///   - service: the reader, which is initialized, with the merchant's passes configured.
@@ -23,8 +26,22 @@ import Waiting
         (self.service, self.limit, self.passesRead) = (service, limit, passesRead)
     }
 
+    deinit { watch?.cancel() }
+
     public let actions = ["pass.read"]
     public var capabilities: [String: CapabilityState] { ["pass.read": CapabilityState(isSupported: true)] }
+
+    public func attach(to host: BridgeHost) {
+        let messages = host.messages
+        watch = Task { [weak self] in
+            // The next customer has other passes.
+            for await message in messages where ["journey.complete", "journey.cancel"].contains(message.payload.action) {
+                self?.passes = nil
+            }
+        }
+    }
+
+    public func pageLeft() { passes = nil }
 
     public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
         guard !isReading else { return responder.fail(.init(.busy, "passes are being read")) }
@@ -33,6 +50,7 @@ import Waiting
         do {
             let passes = try await Self.read(service, within: limit)
             await passesRead(passes)
+            self.passes = passes
             responder.respond(status: .success, data: ["passes": .array(passes.entries.map(Self.json))])
         } catch let error as BridgeErrorPayload {
             responder.fail(error)

@@ -1,3 +1,4 @@
+import ComposableCheckout
 import EMVContactless
 import Foundation
 public import KioskKit
@@ -13,17 +14,9 @@ public import ProximityReader
     /// Fixes the price between pass and payment, while the customer holds the phone to the reader.
     public typealias Pricing = @Sendable (KioskOrder, VASReadResult?) async throws -> KioskPrice
 
-    /// A state of a payment, as the customer sees it, in their usual order.
-    enum State: String, Sendable, CaseIterable {
-        case idle, presentCard, reading, seePhone, tryAgain, otherCard, removeCard, processing
-        case approved, declined, cancelled, unknown, outOfService
-
-        var isOutcome: Bool { [.approved, .declined, .cancelled, .unknown].contains(self) }
-    }
-
     private struct Attempt {
         let order: KioskOrder
-        var state: State
+        var state: TapState
         var outcome: [String: JSONValue]?
         var price: KioskPrice?
     }
@@ -113,16 +106,8 @@ public import ProximityReader
 
     // MARK: What the customer is shown
 
-    /// Messages of EMV Contactless Book A, table 9-3, and what a page shows for them.
-    private static let states: [UserInterfaceRequest.Message: State] = [
-        .presentCard: .presentCard, .processing: .reading, .seePhone: .seePhone, .presentCardAgain: .tryAgain,
-        .presentOneCardOnly: .tryAgain, .processingError: .tryAgain, .insertOrSwipeCard: .otherCard,
-        .insertSwipeOrTryAnotherCard: .otherCard, .insertCard: .otherCard, .removeCard: .removeCard,
-        .cardReadRemoveCard: .removeCard, .authorizing: .processing,
-    ]
-
-    private func show(_ message: UserInterfaceRequest) {
-        guard let state = message.message.flatMap({ Self.states[$0] }) else { return }
+    private func show(_ request: UserInterfaceRequest) {
+        guard let state = TapMessage(request).flatMap({ TapState(rawValue: $0.rawValue) }) else { return }
         show(state)
     }
 
@@ -147,7 +132,7 @@ public import ProximityReader
         attempt = nil
     }
 
-    private func show(_ state: State) {
+    private func show(_ state: TapState) {
         guard isUnderWay, let attempt, attempt.state != state, !attempt.state.isOutcome else { return }
         self.attempt?.state = state
         host?.send(
@@ -265,7 +250,7 @@ public import ProximityReader
 
     private func fix(_ price: KioskPrice) { attempt?.price = price }
 
-    private func outcome(_ payment: PaymentResult, of amount: Decimal) -> KioskPaymentOutcome {
+    private func outcome(_ payment: KioskKit.PaymentResult, of amount: Decimal) -> KioskPaymentOutcome {
         payment.status == .approved ? .approved(amount, payment) : .declined(message: payment.message)
     }
 

@@ -19,7 +19,10 @@ import Logging
     }
 
     private struct Session {
+        /// As the orders have it.
         let order: KioskOrder
+        /// For the passes that the customer has shown.
+        let price: KioskPrice
         let scope: CheckoutScope
         /// The route that is shown, whose outcome the orders have.
         var route = CheckoutRoute.start
@@ -31,6 +34,8 @@ import Logging
     }
 
     private let orders: any KioskOrders
+    private let pricing: PaymentCapability.Pricing?
+    private let passes: PassCapability?
     private let open: Opening
     private weak var host: BridgeHost?
     private var session: Session?
@@ -41,8 +46,15 @@ import Logging
 
     /// - Parameters:
     ///   - orders: what is to be paid.
-    ///   - open: opens a checkout, as ``ComposableCheckout/CompositionRoot`` makes one.
-    public init(orders: any KioskOrders, open: @escaping Opening) { (self.orders, self.open) = (orders, open) }
+    ///   - pricing: fixes the price, knowing the passes that the customer has shown; nil: it is the order's.
+    ///   - passes: reads the passes; nil: there are none.
+    ///   - open: opens a checkout of the order at its price, as ``ComposableCheckout/CompositionRoot`` makes one.
+    public init(
+        orders: any KioskOrders, pricing: PaymentCapability.Pricing? = nil, passes: PassCapability? = nil,
+        open: @escaping Opening
+    ) {
+        (self.orders, self.pricing, self.passes, self.open) = (orders, pricing, passes, open)
+    }
 
     public let actions = Action.allCases.map(\.name)
     /// The action with what a customer enters, which is the form's alone.
@@ -86,17 +98,21 @@ import Logging
         }
         guard session == nil else { throw .init(.busy, "a checkout is under way") }
         do {
-            let scope = try await open(order, locale)
+            let price = try await pricing?(order, passes?.passes) ?? KioskPrice(order.total)
+            var priced = order
+            priced.total = price.amount
+            let scope = try await open(priced, locale)
             await scope.paymentMethodSelection.setTexts(texts)
             await scope.onBeforePaymentCreate { [weak self] _ in
                 await self?.mayPay(order) == true ? .proceed : .abort
             }
             // The page may be gone by now.
             try Task.checkCancellation()
-            session = Session(order: order, scope: scope)
+            session = Session(order: order, price: price, scope: scope)
             follow(scope)
             await scope.start()
         } catch {
+            guard !Task.isCancelled else { throw .init(.cancelled, "the page has gone") }
             logger.warning("no checkout: \(loggable(error))")
             throw .init(code: "SERVICE_UNAVAILABLE", message: "the checkout cannot be opened", recoverable: true)
         }
@@ -277,8 +293,8 @@ import Logging
 
     private var state: JSONValue? {
         session.map {
-            CheckoutJSON(locale: locale, texts: texts).state(
-                of: $0.scope, $0.order, route: $0.route, method: $0.method)
+            CheckoutJSON(order: $0.order, price: $0.price, locale: locale, texts: texts).state(
+                of: $0.scope, route: $0.route, method: $0.method)
         }
     }
 

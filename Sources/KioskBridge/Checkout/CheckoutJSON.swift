@@ -5,25 +5,32 @@ import Foundation
 struct CheckoutJSON {
     /// The name of a voucher's only field.
     static let voucherField = "VOUCHER_CODE"
+    /// The number of methods from which on there is a search for them.
+    private static let searchedFrom = 5
 
+    let order: KioskOrder
+    let price: KioskPrice
     let locale: Locale
     let texts: InputLocalizable
 
-    func state(
-        of scope: CheckoutScope, _ order: KioskOrder, route: CheckoutRoute, method: (any PaymentMethodScope)?
-    ) -> JSONValue {
-        let currency = order.currencyCode
-        var state: [String: JSONValue] = [
-            "order": .string(order.id), "amount": money(order.total, currency),
-        ]
+    func state(of scope: CheckoutScope, route: CheckoutRoute, method: (any PaymentMethodScope)?) -> JSONValue {
+        var state: [String: JSONValue] = ["order": .string(order.id)]
+        var (amount, surcharge, actions) = (price.amount, Decimal(0), [Action]())
         switch route {
         case .start: state["route"] = "start"
         case .methodSelection:
             state["route"] = "methodSelection"
-            state["selection"] = selection(scope.paymentMethodSelection.currentState)
+            let selection = scope.paymentMethodSelection.currentState
+            state["selection"] = self.selection(selection, of: scope)
+            if case .error = selection { actions = [.retry] }
+            actions.append(.cancel)
         case .method:
             state["route"] = "method"
-            if let method { state.merge(self.method(method, order)) { $1 } }
+            guard let method else { break }
+            surcharge = Self.surcharge(of: method)
+            amount += surcharge
+            actions = (method as? TapScope)?.currentState.isCancellable == false ? [] : [.back, .cancel]
+            state.merge(self.method(method, amount)) { $1 }
         case .processing:
             state["route"] = "processing"
             state["text"] = text("checkout.processing")
@@ -34,47 +41,98 @@ struct CheckoutJSON {
         case .success(let result):
             state["route"] = "success"
             state["text"] = text("checkout.success")
-            state["amount"] = money(result.amount, result.currency)
+            amount = result.amount
             state["card"] = result.token.map { .string($0.masked) }
         case .failure(let error):
             state["route"] = "failure"
             state.merge(failure(error)) { $1 }
+            actions = Self.actions(after: error, scope.paymentMethodSelection.currentState)
         }
+        state["amount"] = money(amount)
+        state["sums"] = .array(sums(surcharge, amount))
+        if surcharge > 0 { state["surcharge"] = money(surcharge) }
+        if let member = price.member {
+            state["loyalty"] = ["member": .string(member), "saved": money(order.total - price.amount)]
+        }
+        state["actions"] = .array(actions.map { ["action": .string($0.request), "label": text($0.labelKey)] })
         return .object(state)
+    }
+
+    /// The surcharge, if there is one, and the total.
+    private func sums(_ surcharge: Decimal, _ amount: Decimal) -> [JSONValue] {
+        let total = JSONValue.string(texts.text("checkout.total", ["amount": written(amount)]))
+        guard surcharge > 0 else { return [total] }
+        return [.string(texts.text("checkout.surcharge", ["amount": written(surcharge)])), total]
+    }
+
+    // MARK: Actions
+
+    /// A request that the customer may make now, besides what a form or a selection has.
+    private struct Action {
+        let request: String
+        let labelKey: String
+
+        static let back = Action(request: "checkout.back", labelKey: "checkout.back")
+        static let otherMethod = Action(request: "checkout.back", labelKey: "checkout.other-method")
+        static let retry = Action(request: "checkout.retry", labelKey: "checkout.retry")
+        static let cancel = Action(request: "checkout.cancel", labelKey: "checkout.cancel")
+    }
+
+    private static func actions(
+        after error: CheckoutError, _ selection: PaymentMethodSelectionState
+    ) -> [Action] {
+        if case .transport(_, mayHaveHappened: true) = error { return [.retry, .cancel] }
+        guard error.recovery != .askStaff else { return [.cancel] }
+        // Where there are no methods yet, there is no other one.
+        if case .ready = selection { return [.retry, .otherMethod, .cancel] }
+        return [.retry, .cancel]
     }
 
     // MARK: Methods
 
-    private func selection(_ state: PaymentMethodSelectionState) -> JSONValue {
+    private func selection(_ state: PaymentMethodSelectionState, of scope: CheckoutScope) -> JSONValue {
         switch state {
-        case .loading: ["status": "loading", "text": text("checkout.loading")]
-        case .error: ["status": "error", "text": text("checkout.failure")]
-        case .ready(let methods, let currency):
-            [
+        case .loading: return ["status": "loading", "text": text("checkout.loading")]
+        case .error: return ["status": "error", "text": text("checkout.failure")]
+        case .ready(let methods, _):
+            var selection: [String: JSONValue] = [
                 "status": "ready", "text": text("selection.title"),
-                "methods": .array(methods.map { description(of: $0, currency) }),
+                "count": .string(texts.text("selection.count", count: methods.count)),
+                "methods": .array(methods.map(description)),
             ]
+            if case .ready(let configuration) = scope.currentState, configuration.methods.count >= Self.searchedFrom {
+                selection["search"] = text("selection.search")
+            }
+            return .object(selection)
         }
     }
 
-    private func description(of method: PaymentMethod, _ currency: String) -> JSONValue {
+    private func description(of method: PaymentMethod) -> JSONValue {
         var described: [String: JSONValue] = [
             "id": .string(method.id), "kind": .string(method.kind.rawValue), "name": text(method.nameKey),
             "networks": .array(method.networks.map(network)),
         ]
-        if let surcharge = method.surcharge, surcharge > 0 { described["surcharge"] = money(surcharge, currency) }
+        if let surcharge = method.surcharge, surcharge > 0 {
+            described["surcharge"] = money(surcharge)
+            described["text"] = .string(texts.text("checkout.surcharge", ["amount": written(surcharge)]))
+        }
         return .object(described)
     }
 
-    private func method(_ scope: any PaymentMethodScope, _ order: KioskOrder) -> [String: JSONValue] {
-        var state: [String: JSONValue] = ["method": description(of: scope.method, order.currencyCode)]
+    private static func surcharge(of scope: any PaymentMethodScope) -> Decimal {
+        (scope as? CardFormScope)?.currentState?.surcharge ?? scope.method.surcharge ?? 0
+    }
+
+    private func method(_ scope: any PaymentMethodScope, _ amount: Decimal) -> [String: JSONValue] {
+        var state: [String: JSONValue] = ["method": description(of: scope.method)]
         switch scope {
-        case let form as CardFormScope:
-            guard let form = form.currentState else { break }
-            state["form"] = ["elements": .array(form.elements.map(element))]
-            if form.surcharge > 0 { state["surcharge"] = money(form.surcharge, order.currencyCode) }
-            state["amount"] = money(order.total + form.surcharge, order.currencyCode)
-        case let voucher as VoucherScope: state["form"] = ["elements": .array(elements(voucher.currentState))]
+        case let scope as CardFormScope:
+            guard let form = scope.currentState else { break }
+            var described: [String: JSONValue] = ["elements": .array(form.elements.map { element($0, amount) })]
+            described["network"] = form.cardNetwork.map(network)
+            state["form"] = .object(described)
+        case let voucher as VoucherScope:
+            state["form"] = ["elements": .array(elements(voucher.currentState, amount))]
         case let tap as TapScope:
             state["tap"] = [
                 "state": .string(tap.currentState.rawValue), "text": text(tap.currentState.textKey),
@@ -86,10 +144,10 @@ struct CheckoutJSON {
 
     // MARK: Forms
 
-    private func element(_ element: FormElement) -> JSONValue {
+    private func element(_ element: FormElement, _ amount: Decimal) -> JSONValue {
         switch element {
         case .group(let title, let parts):
-            ["kind": "group", "title": text(title), "elements": .array(parts.map(self.element))]
+            ["kind": "group", "title": text(title), "elements": .array(parts.map { self.element($0, amount) })]
         case .field(let field):
             [
                 "kind": "field", "field": .string(field.type.rawValue), "label": text(field.labelKey),
@@ -100,29 +158,29 @@ struct CheckoutJSON {
             ]
         case .networks(let networks, let chosen):
             [
-                "kind": "networks", "networks": .array(networks.map(network)),
+                "kind": "networks", "label": text("selection.network"), "networks": .array(networks.map(network)),
                 "chosen": chosen.map { .string($0.rawValue) } ?? .null,
             ]
-        case .button(let button):
-            [
-                "kind": "button", "label": text(button.labelKey), "isEnabled": .bool(button.isEnabled),
-                "isLoading": .bool(button.isLoading),
-            ]
+        case .button(let button): self.button(button.isEnabled, button.isLoading, amount)
         }
     }
 
-    private func elements(_ voucher: VoucherState) -> [JSONValue] {
+    private func elements(_ voucher: VoucherState, _ amount: Decimal) -> [JSONValue] {
         [
             [
                 "kind": "field", "field": .string(Self.voucherField), "label": text("voucher.label"),
-                "placeholder": "", "isRequired": true, "value": .string(voucher.code),
-                "error": voucher.errorKey.map(text) ?? .null, "maximumLength": 32, "autocomplete": "off",
+                "placeholder": text("voucher.placeholder"), "isRequired": true, "value": .string(voucher.code),
+                "error": voucher.errorKey.map(text) ?? .null, "maximumLength": 64, "autocomplete": "off",
                 "inputMode": "text", "isSecret": false,
             ],
-            [
-                "kind": "button", "label": text("checkout.submit"), "isEnabled": .bool(voucher.isSubmitEnabled),
-                "isLoading": .bool(voucher.isLoading),
-            ],
+            button(voucher.isSubmitEnabled, voucher.isLoading, amount),
+        ]
+    }
+
+    private func button(_ isEnabled: Bool, _ isLoading: Bool, _ amount: Decimal) -> JSONValue {
+        [
+            "kind": "button", "label": .string(texts.text("checkout.pay", ["amount": written(amount)])),
+            "isEnabled": .bool(isEnabled), "isLoading": .bool(isLoading),
         ]
     }
 
@@ -144,5 +202,7 @@ struct CheckoutJSON {
 
     private func text(_ key: String) -> JSONValue { .string(texts.text(key)) }
 
-    private func money(_ amount: Decimal, _ currency: String) -> JSONValue { .money(amount, currency, locale) }
+    private func money(_ amount: Decimal) -> JSONValue { .money(amount, order.currencyCode, locale) }
+
+    private func written(_ amount: Decimal) -> String { amount.written(in: order.currencyCode, locale) }
 }

@@ -93,6 +93,8 @@ export interface CheckoutMethod {
   name: string;
   networks: CheckoutNetwork[];
   surcharge?: Money;
+  /** The surcharge in words. */
+  text?: string;
 }
 
 /** A part of a form.  Its texts are in the page's language. */
@@ -112,7 +114,7 @@ export type CheckoutElement =
       inputMode: string;
       isSecret: boolean;
     }
-  | { kind: "networks"; networks: CheckoutNetwork[]; chosen: string | null }
+  | { kind: "networks"; label: string; networks: CheckoutNetwork[]; chosen: string | null }
   | { kind: "button"; label: string; isEnabled: boolean; isLoading: boolean };
 
 /** The route of a checkout, and the state of its scope.  It has no secret. */
@@ -122,15 +124,28 @@ export interface Checkout {
   amount: Money;
   surcharge?: Money;
   text?: string;
-  selection?: { status: "loading" | "ready" | "error"; text: string; methods?: CheckoutMethod[] };
+  selection?: {
+    status: "loading" | "ready" | "error";
+    text: string;
+    /** The number of methods in words. */
+    count?: string;
+    /** The label of the search, where there are many methods. */
+    search?: string;
+    methods?: CheckoutMethod[];
+  };
   method?: CheckoutMethod;
-  form?: { elements: CheckoutElement[] };
+  form?: { elements: CheckoutElement[]; network?: CheckoutNetwork };
   tap?: { state: PaymentState; text: string };
   /** Where the customer confirms the payment. */
   page?: string;
   card?: string;
   recovery?: "retry" | "otherMethod" | "correctFields" | "askStaff";
   hint?: string;
+  /** The surcharge, if there is one, and the total, in words. */
+  sums: string[];
+  loyalty?: { member: string; saved: Money };
+  /** What the customer may ask for now, besides what a form or a selection has. */
+  actions: { action: "checkout.back" | "checkout.retry" | "checkout.cancel"; label: string }[];
 }
 
 /** What the host knows at the moment of a connection. */
