@@ -243,9 +243,9 @@ function showKeys(name) {
   const place = document.getElementById(keysPlace);
   const fields = flat(told.form.elements).filter(({ kind }) => kind === "field");
   const part = fields.find(({ field }) => field === (name ?? place.dataset.field)) ?? fields[0];
-  if (place.dataset.field === part.field && place.lang === pageLocale()) return;
-  place.lang = pageLocale();
-  place.dataset.field = part.field;
+  const shown = [pageLocale(), part.label].join();
+  if (place.dataset.field === part.field && place.dataset.shown === shown) return;
+  Object.assign(place.dataset, { field: part.field, shown });
   const input = document.getElementById(`checkout-${part.field}`);
   place.replaceChildren(keypad(input, keyLayouts[part.inputMode] ?? "text", part.label, app.say));
 }
@@ -333,7 +333,7 @@ const routes = {
   success: (view) => [
     content(sign("tick", "good"), heading(view, told.text), card(), loyalty(view), sums(view), comment(view)),
     element("div", { class: "actions" },
-      isReady(view.state.capabilities["receipt.print"]) && notice !== "receipt.printed"
+      told.receipt && isReady(view.state.capabilities["receipt.print"]) && notice !== "receipt.printed"
         ? button(view, "receipt.print", print, { picture: "print" }) : null,
       button(view, "action.finish", leave, { kind: "primary", back: true })),
   ],

@@ -1,4 +1,5 @@
 public import FoundationEssentials
+public import KioskKit
 
 /// The session of a checkout, as the payment service configured it: what is to be paid, and by which methods.
 public struct CheckoutConfiguration: Hashable, Codable, Sendable {
@@ -155,12 +156,16 @@ public struct PaymentResult: Hashable, Codable, Sendable {
     /// The ISO 4217 code of the currency.
     public var currency: String
     public var method: PaymentMethod.Kind
+    /// The result of a tap, which has what a receipt must say; nil for other methods.
+    public var tap: KioskKit.PaymentResult?
 
     public init(
         paymentID: String, status: Status, token: PaymentToken? = nil, challenge: URL? = nil,
-        errorMessage: String? = nil, amount: Decimal, currency: String, method: PaymentMethod.Kind
+        errorMessage: String? = nil, amount: Decimal, currency: String, method: PaymentMethod.Kind,
+        tap: KioskKit.PaymentResult? = nil
     ) {
         (self.paymentID, self.status, self.token, self.challenge) = (paymentID, status, token, challenge)
         (self.errorMessage, self.amount, self.currency, self.method) = (errorMessage, amount, currency, method)
+        self.tap = tap
     }
 }

@@ -140,6 +140,6 @@ public struct TapToPayReader: TapReader {
     ) -> PaymentResult {
         PaymentResult(
             paymentID: result.id, status: result.status == .approved ? .success : .failed, errorMessage: result.message,
-            amount: amount, currency: currency, method: .tap)
+            amount: amount, currency: currency, method: .tap, tap: result)
     }
 }

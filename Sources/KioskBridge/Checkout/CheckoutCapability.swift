@@ -282,9 +282,10 @@ import Logging
         case .success(let result):
             .approved(
                 result.amount,
-                KioskKit.PaymentResult(
-                    id: result.paymentID, status: .approved, amount: result.amount, currency: result.currency,
-                    lastFour: result.token.map { String($0.masked.suffix(4)) }))
+                result.tap
+                    ?? KioskKit.PaymentResult(
+                        id: result.paymentID, status: .approved, amount: result.amount, currency: result.currency,
+                        lastFour: result.token.map { String($0.masked.suffix(4)) }))
         case .failure(.transport(_, mayHaveHappened: true)): .unknown(key: key)
         case .failure(.refused(code: "declined", let message)): .declined(message: message)
         case .start, .methodSelection, .method, .processing, .challenge, .failure: nil

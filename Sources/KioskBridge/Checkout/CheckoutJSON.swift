@@ -43,6 +43,7 @@ struct CheckoutJSON {
             state["text"] = text("checkout.success")
             amount = result.amount
             state["card"] = result.token.map { .string($0.masked) }
+            state["receipt"] = .bool(result.tap?.receiptFacts != nil)
         case .failure(let error):
             state["route"] = "failure"
             state.merge(failure(error)) { $1 }

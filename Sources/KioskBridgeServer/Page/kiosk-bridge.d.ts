@@ -139,6 +139,8 @@ export interface Checkout {
   /** Where the customer confirms the payment. */
   page?: string;
   card?: string;
+  /** Whether there can be a receipt: of a card that was read. */
+  receipt?: boolean;
   recovery?: "retry" | "otherMethod" | "correctFields" | "askStaff";
   hint?: string;
   /** The surcharge, if there is one, and the total, in words. */

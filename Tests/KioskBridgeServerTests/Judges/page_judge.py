@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Judges the example page and its module in Debian's Chromium, against a host that does what a test says.
 
+    page_judge.py                        all groups but those of the checkout
+    page_judge.py --checkout             the groups of the checkout
     page_judge.py GROUP...               runs groups of checks; prints what was found, and exits with 1 if that is anything
     page_judge.py --list                 the groups
     page_judge.py --write                writes the accessibility trees anew
@@ -101,6 +103,8 @@ def main(arguments):
     if arguments == ["--list"]:
         print("\n".join(page_checks.CHECKS))
         return 0
+    if arguments == ["--checkout"]:
+        return asyncio.run(run(list(page_checks.CHECKOUT), []))
     if arguments == ["--write"]:
         return asyncio.run(run(["write"], []))
     if arguments == ["--documentation"]:

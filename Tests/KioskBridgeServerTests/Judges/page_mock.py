@@ -90,6 +90,7 @@ class Host:
         self.down = False  # refuses connections
         self.occupied = False  # by another page: refuses them, too
         self.payment = None
+        self.checkout = None
         self.order = ORDER
         self.in_service = True
         self.capabilities = capabilities()
@@ -98,6 +99,7 @@ class Host:
         self.sequence = 0
         self.connections = 0
         self.requests = 0
+        self.paths = set()
 
     async def start(self):
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -143,7 +145,7 @@ class Host:
 
     def ready(self):
         snapshot = {"inService": self.in_service, "order": self.order, "payment": self.payment,
-                    "capabilities": self.capabilities}
+                    "checkout": self.checkout, "capabilities": self.capabilities}
         self.event("host.ready", hostVersion="1.0.0", protocolVersion=1, timestamp="2026-11-25T12:00:00Z",
                    snapshot=snapshot)
 
@@ -198,6 +200,7 @@ class Host:
                 if path == "/bridge":
                     return await self.bridge(reader, writer, headers)
                 self.requests += 1
+                self.paths.add(path)
                 resource = ("503 Service Unavailable", "text/plain", b"") if self.down else self.resource(path, headers)
                 status, kind, body = resource
                 csp = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
