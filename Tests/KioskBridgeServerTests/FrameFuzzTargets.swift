@@ -1,8 +1,7 @@
 import KioskBridge
+@_spi(Fuzzing) import KioskBridgeServer
 import NIOCore
 import NIOEmbedded
-
-@_spi(Fuzzing) import KioskBridgeServer
 
 /// The fuzzer's target for frames: it takes any input, and throws a finding.  Fuzz/ has libFuzzer write the inputs; the tests
 /// take those of Fuzz/corpora, and change them a little.

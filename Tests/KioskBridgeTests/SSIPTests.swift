@@ -57,7 +57,8 @@ struct SSIPTests {
 
     @Test(
         "the volume is set when it changes, from -100 to 100 (SSIP, 4.5)",
-        arguments: [(0, "-100"), (50, "0"), (65, "30"), (100, "100")]) func volume(_ percent: Int, _ setting: String) throws
+        arguments: [(0, "-100"), (50, "0"), (65, "30"), (100, "100")]) func volume(_ percent: Int, _ setting: String)
+        throws
     {
         var conversation = try opened()
         _ = conversation.cancel()
@@ -70,7 +71,9 @@ struct SSIPTests {
         #expect(try steps(&conversation, "230 OK RECEIVING DATA↵") == ["x↵.↵"])
         #expect(try steps(&conversation, "225-2↵225 OK MESSAGE QUEUED↵702-2↵702-1↵702 END↵") == ["2 said"])
         #expect(say(3, nil) == ["SPEAK↵"])
-        #expect(try steps(&conversation, "230 OK RECEIVING DATA↵225-3↵225 OK MESSAGE QUEUED↵702-3↵702-1↵702 END↵").last == "3 said")
+        #expect(
+            try steps(&conversation, "230 OK RECEIVING DATA↵225-3↵225 OK MESSAGE QUEUED↵702-3↵702-1↵702 END↵").last
+                == "3 said")
         #expect(say(4, percent) == ["SPEAK↵"])
     }
 

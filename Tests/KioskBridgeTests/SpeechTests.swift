@@ -247,12 +247,16 @@ import Testing
         try await isCanceled(third)
         #expect(try await page.request("speech.say", #"{"key":"launcher.title"}"#).code == "CANCELLED")
         await host.enterForeground()
+        let fourth = try await begin(page, "action.back")
+        #expect(try await page.request("speech.stop").status == "success")
+        try await isCanceled(fourth)
+        #expect(try await page.request("speech.stop").status == "success")
         _ = try await begin(page, "complete.lead")
         page.leave()
-        try await page.wait("its end") { notebook.canceled.withLock { $0.count } == 4 }
+        try await page.wait("its end") { notebook.canceled.withLock { $0.count } == 5 }
         #expect(
             notebook.canceled.withLock { $0 } == [
-                "Welcome", "What would you like to do?", "Thank you", "Please take everything that is yours.",
+                "Welcome", "What would you like to do?", "Thank you", "Back", "Please take everything that is yours.",
             ])
     }
 

@@ -21,6 +21,8 @@ const state = {
   locale: firstLocale(),
   localeChosen: false,
   large: false,
+  silent: false,
+  volume: 60,
   low: false,
   headphones: false,
   isLost: false,
@@ -92,12 +94,12 @@ let saying = null;
 
 /** Says one text after the other, until another announcement begins. */
 async function speak() {
-  if (!state.headphones) return;
   const mine = (saying = {});
+  if (!state.headphones || state.silent) return;
   const locale = state.locale === pseudo ? "en" : state.locale;
   try {
     for (const { key, values } of lastSaid) {
-      if (key && saying === mine) await bridge.request("speech.say", { key, values: { ...values, locale } });
+      if (key && saying === mine) await bridge.request("speech.say", { key, values: { ...values, locale }, volume: state.volume });
     }
   } catch {
     // Nor is the rest.
@@ -153,8 +155,26 @@ function tools() {
     element("div", { role: "group", class: "tool-group", "aria-label": say("tools.label") },
       tool("tools.large", { pressed: String(state.large), act: () => toggle("large") }),
       tool("tools.low", { pressed: String(state.low), act: () => toggle("low") }),
-      state.headphones ? tool("tools.again", { act: speak }) : null),
+      state.headphones && [
+        tool("tools.again", { act: () => hush(false) }),
+        tool("tools.pause", { pressed: String(state.silent), act: () => hush(!state.silent) }),
+        tool("tools.quieter", { act: () => setVolume(-20) }),
+        tool("tools.louder", { act: () => setVolume(20) }),
+      ]),
   ];
+}
+
+function hush(silent) {
+  Object.assign(state, { silent });
+  render();
+  if (silent) bridge.request("speech.stop").catch(() => {});
+  speak();
+}
+
+/** Sets the volume in percent; what is said once more shows it. */
+function setVolume(change) {
+  state.volume = Math.min(100, Math.max(20, state.volume + change));
+  hush(false);
 }
 
 function changeLanguage(locale) {

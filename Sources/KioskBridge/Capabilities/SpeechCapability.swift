@@ -1,13 +1,13 @@
 import Foundation
 import Logging
 
-/// The request `speech.say`, which says one of the page's texts, and the event `host.headphones`.
+/// The requests `speech.say`, which says one of the page's texts, and `speech.stop`, and the event `host.headphones`.
 ///
 /// It is for customers who do not see the screen, and cannot bring a screen reader of their own (EN 301 549, 5.1.3).  The
 /// page names a text of its table and values for it; what may be said aloud are amounts and counts, never what tells who
 /// somebody is (5.1.3.8, 5.1.3.9).  A text is said to headphones alone unless the kiosk is set up otherwise.
 ///
-/// The page names the volume too, in percent; without one it stays as it was (5.1.3.10).
+/// The page names the volume too, in percent; without one it stays as it was (5.1.3.11).  `speech.stop` ends a text at once.
 ///
 /// The page is answered when the text has been said.  A new text takes the place of the one before, which is answered
 /// `CANCELLED`, as are texts when the headphone is pulled out, the page goes away, or the kiosk goes to the background.
@@ -48,7 +48,7 @@ import Logging
         speaking?.cancel()
     }
 
-    public let actions = ["speech.say"]
+    public let actions = ["speech.say", "speech.stop"]
 
     public var capabilities: [String: CapabilityState] {
         let isThere = output.isThere
@@ -88,6 +88,10 @@ import Logging
     private func stop() { speaking?.cancel() }
 
     public func handle(_ request: BridgeMessage, _ responder: BridgeResponder) async {
+        guard request.payload.action == "speech.say" else {
+            stop()
+            return responder.respond(status: .success, data: [:])
+        }
         let data = request.payload.data ?? [:]
         let (text, language, volume): (String, String, Int?)
         do throws(BridgeErrorPayload) {

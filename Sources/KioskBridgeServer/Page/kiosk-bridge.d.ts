@@ -233,6 +233,7 @@ export interface BridgeActions {
   "checkout.cancel": [Record<string, never>, Record<string, unknown>];
   "pass.read": [Record<string, never>, { passes: { merchant: string; status: string; member?: string }[] }];
   "receipt.print": [{ order: string; locale?: string }, { printed: boolean }];
+  "speech.stop": [Record<string, never>, Record<string, unknown>];
   "speech.say": [{ key: string; values?: Record<string, string>; volume?: number }, Record<string, unknown>];
 }
 

@@ -273,9 +273,37 @@ async def service(bench):
         if any(one["key"] == "passes.title" for one in said):
             break
         await asyncio.sleep(0.01)
-    bench.expect({"key": "launcher.title", "values": {"locale": "en"}} in said, said)
-    bench.expect({"key": "launcher.title", "values": {"locale": "fr"}} in said, said)
+    for locale in ["en", "fr"]:
+        bench.expect({"key": "launcher.title", "values": {"locale": locale}, "volume": 60} in said, said)
     bench.expect("passes.title" in [one["key"] for one in said], said)
+
+    async def heard(count):
+        """The volumes that texts were named with from the `count`th on, once there is one."""
+        for _ in range(200):
+            said = [data for action, data in host.seen if action == "speech.say"][count:]
+            if said:
+                return said
+            await asyncio.sleep(0.01)
+        return []
+
+    # Louder up to the limit, each time with a sample; silent until it is asked for.
+    for action, volume in [("louder", 80), ("louder", 100), ("louder", 100), ("quieter", 80)]:
+        count = host.count("speech.say")
+        await page.click(f"tools.{action}")
+        bench.expect([one["volume"] for one in await heard(count)][:1] == [volume], f"{action}: not {volume}")
+    await page.click("tools.pause")
+    await page.until("document.querySelector('[data-action=\"tools.pause\"][aria-pressed=true]')")
+    for _ in range(200):
+        if host.count("speech.stop"):
+            break
+        await asyncio.sleep(0.01)
+    bench.expect(host.count("speech.stop") == 1, "the text goes on")
+    count = host.count("speech.say")
+    await page.click("language.de")
+    bench.expect(host.count("speech.say") == count, "speech goes on")
+    await page.click("tools.pause")
+    bench.expect((await heard(count))[:1] == [{"key": "passes.title", "values": {"locale": "de"}, "volume": 80}], "no speech")
+    await page.click("language.fr")
     bench.expect(host.count("journey.activity") >= 1, "no activity")
 
     # The host ends the journey.

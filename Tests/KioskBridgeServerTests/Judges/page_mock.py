@@ -173,7 +173,7 @@ class Host:
             "nfc.read": document(), "order.get": {"order": self.order}, "payment.start": paid(),
             "payment.cancel": {"cancelled": True}, "receipt.print": {"printed": True}, "nfc.cancel": {},
             "pass.read": {"passes": [{"merchant": "Café Utopia", "status": "read", "member": "****4711"}]},
-            "speech.say": {},
+            "speech.say": {}, "speech.stop": {},
         }
         try:
             handler = self.on.get(action, default.get(action, Refusal("UNSUPPORTED_ACTION", False, "unsupported")))
