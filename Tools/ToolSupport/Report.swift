@@ -3,20 +3,21 @@ import Foundation
 /// The output of `--json`.  Absent values are null.
 package enum Report {
     package static func print(_ report: some Encodable, redactor: Redactor = Redactor()) throws {
+        Terminal.print(try text(report, redactor: redactor))
+    }
+
+    /// Returns a report as it is printed.
+    package static func text(_ report: some Encodable, redactor: Redactor = Redactor()) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try output(encoder, report, redactor)
+        return redactor.redacted(String(decoding: try encoder.encode(report), as: UTF8.self))
     }
 
     /// Prints a report on one line, for streams of objects.
     package static func printLine(_ report: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try output(encoder, report, Redactor())
-    }
-
-    private static func output(_ encoder: JSONEncoder, _ report: some Encodable, _ redactor: Redactor) throws {
-        Terminal.print(redactor.redacted(String(decoding: try encoder.encode(report), as: UTF8.self)))
+        Terminal.print(Redactor().redacted(String(decoding: try encoder.encode(report), as: UTF8.self)))
     }
 }
 

@@ -7,9 +7,9 @@ struct MergeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "merge", abstract: "Joins the results of replays that each took one part of the traces.",
         discussion: """
-            Each file is the output of apdu-trace replay --shard i/n --json, in any order. A part that is missing or \
-            given twice, and parts of other traces, another configuration or another version, are errors. The output \
-            and the exit status are those of a replay of all traces.
+            Each file is that of apdu-trace replay --shard i/n --results, or its output with --json, in any order. A part \
+            that is missing or given twice, and parts of other traces, another configuration or another version, are \
+            errors. The output and the exit status are those of a replay of all traces.
             """)
 
     @Argument(help: .init("The results of each part.", valueName: "file"))

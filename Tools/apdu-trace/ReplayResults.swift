@@ -8,27 +8,33 @@ struct ResultOptions: ParsableArguments {
     @Option(help: .init("Write the results as JUnit XML, for a CI system.", valueName: "file"))
     var junit: String?
 
+    @Option(help: .init("Write the results as --json prints them, for apdu-trace merge.", valueName: "file"))
+    var results: String?
+
     @Flag(name: .shortAndLong, help: "List the traces without differences, too.")
     var verbose = false
 
-    var isUnused: Bool { junit == nil && !verbose }
+    var isUnused: Bool { junit == nil && results == nil && !verbose }
 
     /// Checks before any work that the results can be written.
     func checkWritable() throws {
-        guard let junit else { return }
-        let descriptor = open(junit, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
-        guard descriptor >= 0 else { throw Self.notWritable(junit) }
-        close(descriptor)
+        for path in [junit, results].compactMap(\.self) {
+            let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
+            guard descriptor >= 0 else { throw Self.notWritable(path) }
+            close(descriptor)
+        }
     }
 
     fileprivate func write(_ results: ReplayResults) throws {
-        guard let junit else { return }
-        let report = JUnitReport(cases: results.traces, seconds: results.seconds, timestamp: results.started)
-        do {
-            try Data(report.xml.utf8).write(to: URL(fileURLWithPath: junit))
-        } catch {
-            throw Self.notWritable(junit)
+        if let junit {
+            let report = JUnitReport(cases: results.traces, seconds: results.seconds, timestamp: results.started)
+            try Self.write(report.xml, to: junit)
         }
+        if let path = self.results { try Self.write(try Report.text(results) + "\n", to: path) }
+    }
+
+    private static func write(_ text: String, to path: String) throws {
+        do { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) } catch { throw notWritable(path) }
     }
 
     private static func notWritable(_ path: String) -> ToolError {

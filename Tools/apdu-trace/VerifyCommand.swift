@@ -6,16 +6,19 @@ import ToolSupport
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Checks that a trace is complete, can be replayed, and contains nothing that redaction removes.",
+        abstract: "Checks that traces are complete, can be replayed, and contain nothing that redaction removes.",
         discussion: """
             What redaction would still change is named with its line: account numbers, found by the first digits of issuers \
             and the check digit, packed, as text, as hexadecimal text, in track data, and split across commands, answers and \
             the frames that carry them; names, PINs, keys, logs, and certificates from which the account number can be had, \
             unless a test authority has signed them (apdu-trace redact --reissue). Every call of the trace is made to a \
-            replay of it, and must get the answer that the trace has. The exit status is 1 if anything is found.
+            replay of it, and must get the answer that the trace has. The exit status is 1 if anything is found. Of several \
+            traces, those with findings are named.
             """)
 
-    @OptionGroup var trace: TraceArgument
+    @Argument(
+        help: .init("The traces; - for standard input. See ENVIRONMENT, TMPDIR, in apdu-trace(1).", valueName: "file"))
+    var files: [String]
 
     @Flag(help: "Permit account numbers, names, PINs and keys.")
     var clear = false
@@ -38,6 +41,8 @@ struct VerifyCommand: AsyncParsableCommand {
 
     private struct Findings {
         let isPrinted: Bool
+        /// Precedes each line; the name of the trace if there are several.
+        let prefix: String
         var shown: [String] = []
         var count = 0
 
@@ -45,15 +50,27 @@ struct VerifyCommand: AsyncParsableCommand {
             count += 1
             guard count <= maximumFindings else { return }
             shown.append(finding)
-            if isPrinted { Terminal.print(finding) }
+            if isPrinted { Terminal.print(prefix + finding) }
         }
     }
 
     func run() async throws {
-        let source = try RereadableTrace(trace.file)
         guard !clear || !cryptograms else {
             throw ToolError.usage("--clear and --cryptograms exclude each other", "Name one of them.")
         }
+        guard !format.json || files.count == 1 else {
+            throw ToolError.usage("--json is for one trace", "Name one, or omit --json.")
+        }
+        var hasFindings = false
+        for file in files where try await verify(file) > 0 { hasFindings = true }
+        if hasFindings { throw ExitCode(1) }
+    }
+
+    /// Verifies a trace, and prints what is found.
+    ///
+    /// - Returns: the number of findings.
+    private func verify(_ file: String) async throws -> Int {
+        let source = try RereadableTrace(file)
         var secrets = clear ? TraceSecrets() : try await source.secrets()
         if !clear {
             try await source.forEachPiece(holdingTransactions: true) { piece in
@@ -62,7 +79,7 @@ struct VerifyCommand: AsyncParsableCommand {
             }
         }
         let redaction = TraceRedaction(includingCryptograms: cryptograms)
-        var findings = Findings(isPrinted: !format.json)
+        var findings = Findings(isPrinted: !format.json, prefix: files.count > 1 ? "\(file): " : "")
         var exchangeCount = 0
         var hasFrames = false
         var isClear = false
@@ -102,12 +119,13 @@ struct VerifyCommand: AsyncParsableCommand {
                     events: read.eventCount, exchanges: exchangeCount, findings: findings.shown,
                     findingCount: findings.count))
         } else if findings.count == 0 {
+            guard files.count == 1 else { return 0 }
             Terminal.print("well-formed: \(plural(read.eventCount, "event")), \(plural(exchangeCount, "exchange"))")
         } else if findings.count > Self.maximumFindings {
-            Terminal.print("and \(findings.count - Self.maximumFindings) more")
+            Terminal.print("\(findings.prefix)and \(findings.count - Self.maximumFindings) more")
         }
         if isClear { Terminal.remark("apdu-trace redact takes it out; with --clear it may stay") }
-        if findings.count > 0 { throw ExitCode(1) }
+        return findings.count
     }
 
     private static func words(_ items: Set<TraceEvent.RedactedItem>) -> String {
