@@ -201,7 +201,8 @@ let package = Package(
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [
-                "CardEncryption", "CWipedHeap", "EMVContactless", "SmartCard", argumentParser, crypto, jwtKit,
+                "CardEncryption", "CWipedHeap", "EMVContactless", "SmartCard", "ToolSupport", argumentParser, crypto,
+                jwtKit,
                 .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -220,7 +221,7 @@ let package = Package(
             path: "Tools/receipt", exclude: ["receipt.1"]),
         .executableTarget(
             name: "virtual-reader",
-            dependencies: ["SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
+            dependencies: ["SmartCardSimulator", "SmartCardSimulatorHosts", "ToolSupport", argumentParser],
             path: "Tools/virtual-reader", exclude: ["virtual-reader.1"]),
 
         // Examples.

@@ -70,9 +70,64 @@ import Testing
         let changes = try #require(try Self.text("CHANGELOG.md").firstMatch(of: #/(?m)^## (\d+\.\d+\.\d+)/#)).1
         let ours = try #require(try Self.text("debian/changelog").prefixMatch(of: #/swift-contactless \((.*?)\)/#)).1
         #expect(ours == changes)
-        guard !["psp-sandbox", "virtual-reader"].contains(tool) else { return }
         let outcome = try await Program.run([Program.built(tool), "--version"])
         #expect(outcome.output == "\(ours)\n")
+    }
+
+    @Test("A commit with a version's tag has that version, and every other one has it still before it")
+    func tags() async throws {
+        func numbers(_ version: some StringProtocol) -> [Int] { version.split(separator: ".").compactMap { Int($0) } }
+        let version = numbers(
+            try #require(try Self.text("CHANGELOG.md").firstMatch(of: #/(?m)^## (\d+\.\d+\.\d+)/#)).1)
+        func tags(_ which: String...) async throws -> [[Int]] {
+            let outcome = try await Program.run(["git", "-C", Self.root.path, "tag", "--list"] + which)
+            // A source package is no clone.
+            guard outcome.status == 0 else { return [] }
+            return outcome.output.split(separator: "\n").filter { $0.wholeMatch(of: #/\d+\.\d+\.\d+/#) != nil }
+                .map(numbers)
+        }
+        let here = try await tags("--points-at", "HEAD")
+        #expect(here.allSatisfy { $0 == version })
+        for tag in try await tags("--merged", "HEAD") where !here.contains(tag) {
+            #expect(tag.lexicographicallyPrecedes(version), "\(tag): CHANGELOG.md needs a section for the next version")
+        }
+    }
+
+    private static let trials = ["virtual-card", "payment", "software-reader", "service"]
+
+    @Test("debian/tests/control names each script beside it, and packages that there are")
+    func trialList() throws {
+        let control = try Self.text("debian/tests/control")
+        func values(_ field: String) -> [String] {
+            control.split(separator: "\n").filter { $0.hasPrefix("\(field): ") }.flatMap {
+                $0.dropFirst(field.count + 2).split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            }
+        }
+        #expect(values("Tests") == Self.trials)
+        let scripts = try FileManager.default.contentsOfDirectory(
+            atPath: Self.root.appending(path: "debian/tests").path)
+        #expect(Set(scripts) == Set(Self.trials + ["control", "installed"]))
+        let ours = values("Depends").filter { $0.hasPrefix("swift-contactless") }
+        #expect(ours.count == 3 && Set(ours).isSubset(of: Self.packages))
+    }
+
+    @Test("Each test of the installed packages passes with the tools as built", arguments: trials)
+    func trial(_ name: String) async throws {
+        if name == "software-reader" {
+            let obstacle = Program.isInstalled("opensc-tool") ? PrivatePCSCD.obstacle : "opensc is not installed"
+            if let obstacle { return print(obstacle) }
+        }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "trial-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let tools = URL(filePath: Program.built("reader-probe")).deletingLastPathComponent().path
+        let outcome = try await Program.run(
+            [Self.root.appending(path: "debian/tests/\(name)").path],
+            environment: [
+                "AUTOPKGTEST_TMP": folder.path, "PCSCLITE_CSOCK_NAME": "/nonexistent",
+                "PATH": "\(tools):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")",
+            ])
+        #expect(outcome.status == 0, "\(outcome)")
     }
 
     @Test("The metainfo names each product of the udev rules once")

@@ -22,7 +22,7 @@ struct APDUTrace: AsyncParsableCommand {
               6  no permission, or no smart card service
             record and replay with a program exit with the program's status, or with 125 if apdu-trace fails.
             """,
-        version: "0.1.0",
+        version: PackageVersion.current,
         subcommands: [
             RecordCommand.self, PayCommand.self, ReplayCommand.self, MergeCommand.self, ShowCommand.self,
             VerifyCommand.self,

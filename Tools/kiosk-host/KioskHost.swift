@@ -37,9 +37,7 @@ struct KioskHost: AsyncParsableCommand {
               2  the command line is invalid, or the port is in use
               5  the virtual kiosk or the browser failed at the start
             """,
-        version: version)
-
-    static let version = "0.1.0"
+        version: PackageVersion.current)
 
     @Flag(help: "Use a software reader, on which virtual documents and phones are put, and a payment sandbox.")
     var virtual = false

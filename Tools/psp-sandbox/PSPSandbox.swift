@@ -4,6 +4,7 @@ import FlyingFox
 import FlyingSocks
 import Foundation
 import Glibc
+import ToolSupport
 
 @main
 struct PSPSandbox: AsyncParsableCommand {
@@ -122,7 +123,8 @@ struct PSPSandbox: AsyncParsableCommand {
             EXAMPLES
               psp-sandbox
               curl -s -d '{}' http://127.0.0.1:8790/reader-tokens
-            """)
+            """,
+        version: PackageVersion.current)
 
     @Option(help: "The port; 0 selects a free one.")
     var port: UInt16 = 8790

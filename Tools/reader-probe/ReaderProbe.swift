@@ -22,7 +22,7 @@ struct ReaderProbe: AsyncParsableCommand {
               6  no permission, or no smart card service
               7  a travel document was read and is not believed, or a phone gave no pass
             """,
-        version: "0.1.0",
+        version: PackageVersion.current,
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
             PayCommand.self, PassCommand.self, PollCommand.self, PassportCommand.self, TrustCommand.self,

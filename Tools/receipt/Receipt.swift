@@ -20,7 +20,7 @@ struct Receipt: AsyncParsableCommand {
               5  the printer is busy or does not answer, or the printer or a program failed
               6  no permission
             """,
-        version: "0.1.0",
+        version: PackageVersion.current,
         subcommands: [
             ShowCommand.self, RenderCommand.self, PrintCommand.self, StatusCommand.self, ExampleCommand.self,
         ])

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import SmartCardSimulator
 import SmartCardSimulatorHosts
+import ToolSupport
 
 @main
 struct VirtualReaderTool: ParsableCommand {
@@ -50,7 +51,8 @@ struct VirtualReaderTool: ParsableCommand {
               125  virtual-reader itself failed: incorrect usage, or the setup of the reader failed
               126  COMMAND cannot be executed
               127  COMMAND was not found
-            """)
+            """,
+        version: PackageVersion.current)
 
     enum HostKind: String, ExpressibleByArgument, CaseIterable {
         case umockdev, vpcd, usbip, pty
