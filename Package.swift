@@ -48,6 +48,13 @@ let package = Package(
         .executable(name: "receipt", targets: ["receipt"]),
         .executable(name: "virtual-reader", targets: ["virtual-reader"]),
     ],
+    // For dependents that do without a C library.  The tools need all of them.
+    traits: [
+        .default(enabledTraits: ["CUPS", "UMockdev", "USB"]),
+        .trait(name: "CUPS", description: "Receipts for printers of IPP, with libcups."),
+        .trait(name: "UMockdev", description: "Software readers on a mock USB bus, with umockdev."),
+        .trait(name: "USB", description: "Readers and printers over USB, with libusb."),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-asn1", from: "1.3.0"),
@@ -81,7 +88,9 @@ let package = Package(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"]),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"]),
         .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"]),
-        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting", logging]),
+        .target(
+            name: "USBDevices",
+            dependencies: [.target(name: "CLibUSB", condition: .when(traits: ["USB"])), "Waiting", logging]),
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging]),
         .target(
@@ -92,7 +101,9 @@ let package = Package(
             resources: [.embedInCode("Cards")]),
         .target(
             name: "SmartCardSimulatorHosts",
-            dependencies: ["SmartCardSimulator", "Waiting", "CUMockdev"]),
+            dependencies: [
+                "SmartCardSimulator", "Waiting", .target(name: "CUMockdev", condition: .when(traits: ["UMockdev"])),
+            ]),
         .target(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
@@ -125,7 +136,11 @@ let package = Package(
             ]),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
-            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices", "Waiting"]),
+            name: "CardReceipts",
+            dependencies: [
+                .target(name: "CCUPS", condition: .when(traits: ["CUPS"])), "EMVContactless", "SmartCard", "USBDevices",
+                "Waiting",
+            ]),
         .target(
             name: "CardReaderAdapter",
             dependencies: [

@@ -1,3 +1,5 @@
+#if UMockdev
+
 import CUMockdev
 import Dispatch
 import Glibc
@@ -484,3 +486,5 @@ extension UnsafeMutableRawBufferPointer {
         storeBytes(of: value, toByteOffset: offset, as: Value.self)
     }
 }
+
+#endif

@@ -12,6 +12,10 @@ extension CardError {
             self.init(
                 .noService, "libusb finds no USB on this machine", cause: error.status,
                 hint: "Check that /dev/bus/usb exists; a container needs it passed in: --device /dev/bus/usb")
+        case .omitted:
+            self.init(
+                .noService, "this program was built without libusb", cause: error.status,
+                hint: "Use pcscd, or build it with the trait USB of swift-contactless.")
         case .gone: self.init(.readerGone, cause: error.status)
         case .denied:
             self.init(

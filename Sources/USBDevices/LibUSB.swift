@@ -1,8 +1,10 @@
+#if USB
+
 import CLibUSB
 import Dispatch
 import Glibc
 package import Logging
-package import Synchronization
+import Synchronization
 import Waiting
 
 /// The machine's USB through libusb.  Only this file calls libusb.
@@ -471,19 +473,6 @@ private final class LibUSBTransfer: @unchecked Sendable {
     }
 }
 
-/// This process's use of libusb, so that tests can check for leaks.
-package enum USBUse {
-    private static let counts = Lock((handles: 0, transfers: 0))
-    /// The number of times the event thread has woken.
-    package static let wakeUps = Atomic(0)
-
-    package static var now: (handles: Int, transfers: Int) { counts.withLock { $0 } }
-
-    fileprivate static func add(handles: Int = 0, transfers: Int = 0) {
-        counts.withLock { $0 = ($0.handles + handles, $0.transfers + transfers) }
-    }
-}
-
 extension Duration {
     fileprivate var milliseconds: Int64 {
         let (seconds, attoseconds) = components
@@ -570,37 +559,4 @@ extension USBInterface {
     }
 }
 
-// MARK: - Status
-
-/// A libusb status, such as `LIBUSB_ERROR_BUSY -6`.
-///
-/// Open: unknown values are kept and printed as numbers.
-public struct USBStatus: RawRepresentable, Error, Hashable, Sendable {
-    /// An `enum libusb_error`.
-    public var rawValue: Int32
-
-    public init(rawValue: Int32) { self.rawValue = rawValue }
-
-    private init(_ error: libusb_error) { rawValue = error.rawValue }
-
-    public static let io = USBStatus(LIBUSB_ERROR_IO)
-    public static let invalidParameter = USBStatus(LIBUSB_ERROR_INVALID_PARAM)
-    public static let access = USBStatus(LIBUSB_ERROR_ACCESS)
-    public static let noDevice = USBStatus(LIBUSB_ERROR_NO_DEVICE)
-    public static let notFound = USBStatus(LIBUSB_ERROR_NOT_FOUND)
-    public static let busy = USBStatus(LIBUSB_ERROR_BUSY)
-    public static let timeout = USBStatus(LIBUSB_ERROR_TIMEOUT)
-    public static let overflow = USBStatus(LIBUSB_ERROR_OVERFLOW)
-    /// The endpoint stalled, or refuses the request.
-    public static let pipe = USBStatus(LIBUSB_ERROR_PIPE)
-    /// The transfer was canceled.
-    public static let interrupted = USBStatus(LIBUSB_ERROR_INTERRUPTED)
-    public static let noMemory = USBStatus(LIBUSB_ERROR_NO_MEM)
-    public static let notSupported = USBStatus(LIBUSB_ERROR_NOT_SUPPORTED)
-    public static let other = USBStatus(LIBUSB_ERROR_OTHER)
-}
-
-extension USBStatus: CustomStringConvertible {
-    /// libusb's name and the value.
-    public var description: String { "\(String(cString: libusb_error_name(rawValue))) \(rawValue)" }
-}
+#endif

@@ -3,6 +3,8 @@ package struct USBError: Error, Hashable, Sendable {
     package enum Obstacle: Hashable, Sendable {
         /// libusb finds no USB: `/dev/bus/usb` is missing, as in a container without devices.
         case noBus
+        /// The program was built without libusb: without the package's trait `USB`.
+        case omitted
         /// The device has left the bus.
         case gone
         /// The user may not write the device node.

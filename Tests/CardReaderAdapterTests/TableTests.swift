@@ -162,7 +162,8 @@ import USBDevices
         ]
         for (name, value) in header {
             let error = expected[name.replacing("LIBUSB_ERROR_", with: "")]
-            #expect(UnderlyingError(cause: USBStatus(rawValue: Int32(value))) == error, "\(name)")
+            let status = USBStatus(rawValue: Int32(value))
+            #expect(UnderlyingError(cause: status) == error && "\(status)" == "\(name) \(value)")
         }
     }
 

@@ -380,7 +380,7 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
         "B9: a USB printer that cannot be opened",
         arguments: [
             (USBError.Obstacle.heldByProgram, PrinterCondition.busy), (.heldByDriver("usblp"), .busy),
-            (.denied, .permissionDenied), (.gone, .absent), (.noBus, .absent),
+            (.denied, .permissionDenied), (.gone, .absent), (.noBus, .absent), (.omitted, .absent),
         ])
     func b9Opening(_ obstacle: USBError.Obstacle, _ condition: PrinterCondition) async {
         #expect(await Self.service(FakeUSBPrinter(.init(opening: obstacle))).condition() == condition)

@@ -251,7 +251,7 @@ import USBTestSupport
         let reader = try await firstReader(on: bus)
         let refusals: [(USBError.Obstacle, CardError.Kind)] = [
             (.heldByProgram, .readerBusy), (.heldByDriver("pn533_usb"), .readerBusy), (.denied, .permissionDenied),
-            (.gone, .readerGone), (.noBus, .noService),
+            (.gone, .readerGone), (.noBus, .noService), (.omitted, .noService),
         ]
         for (obstacle, kindOfError) in refusals {
             bus.refusal.withLock { $0 = USBError(obstacle, .other) }

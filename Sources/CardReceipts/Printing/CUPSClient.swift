@@ -1,3 +1,5 @@
+#if CUPS
+
 import CCUPS
 import Dispatch
 import Foundation
@@ -34,46 +36,6 @@ struct CUPSClient: Sendable {
 
     private static func text(_ characters: [CChar]) -> String {
         String(decoding: characters.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
-
-    /// A response of the printer.
-    struct Answer: Sendable {
-        let status: IPPStatus
-        /// Text and names as strings; numbers and enumerations as `Int`s.
-        let strings: [String: [String]]
-        let integers: [String: [Int]]
-    }
-
-    /// An attribute of a request.
-    struct Attribute: Sendable {
-        enum Group: Sendable { case operation, job }
-        enum Value: Sendable {
-            case keywords([String])
-            case name(String)
-            case mimeType(String)
-            case integer(Int)
-        }
-
-        let group: Group
-        let name: String
-        let value: Value
-
-        init(_ name: String, _ value: Value, in group: Group = .operation) {
-            (self.group, self.name, self.value) = (group, name, value)
-        }
-    }
-
-    enum Operation: Sendable {
-        case printJob, getJobAttributes, cancelJob, getPrinterAttributes
-
-        fileprivate var code: ipp_op_t {
-            switch self {
-            case .printJob: IPP_OP_PRINT_JOB
-            case .getJobAttributes: IPP_OP_GET_JOB_ATTRIBUTES
-            case .cancelJob: IPP_OP_CANCEL_JOB
-            case .getPrinterAttributes: IPP_OP_GET_PRINTER_ATTRIBUTES
-            }
-        }
     }
 
     /// Performs a request to its end.  Canceling the task does not shorten it; each step takes at most `limit`.
@@ -200,30 +162,39 @@ struct CUPSClient: Sendable {
     }
 }
 
-/// An IPP status code (RFC 8011, appendix B).
-///
-/// Open: a value without a name is kept, and printed as a number.
-struct IPPStatus: RawRepresentable, Hashable, Sendable {
-    var rawValue: Int
-
-    static let forbidden = IPPStatus(rawValue: 0x0401)
-    static let notAuthenticated = IPPStatus(rawValue: 0x0402)
-    static let notAuthorized = IPPStatus(rawValue: 0x0403)
-    static let notFound = IPPStatus(rawValue: 0x0406)
-    static let gone = IPPStatus(rawValue: 0x0407)
-    static let formatNotSupported = IPPStatus(rawValue: 0x040A)
-    static let attributesNotSupported = IPPStatus(rawValue: 0x040B)
-    static let temporaryError = IPPStatus(rawValue: 0x0505)
-    static let notAcceptingJobs = IPPStatus(rawValue: 0x0506)
-    static let busy = IPPStatus(rawValue: 0x0507)
-
-    var isSuccess: Bool { (0..<0x100).contains(rawValue) }
-}
-
-extension IPPStatus: CustomStringConvertible {
-    /// The standard's name and the value.
-    var description: String {
-        String(cString: ippErrorString(ipp_status_t(rawValue: Int32(clamping: rawValue)))) + " "
-            + String(rawValue, radix: 16)
+extension CUPSClient.Operation {
+    fileprivate var code: ipp_op_t {
+        switch self {
+        case .printJob: IPP_OP_PRINT_JOB
+        case .getJobAttributes: IPP_OP_GET_JOB_ATTRIBUTES
+        case .cancelJob: IPP_OP_CANCEL_JOB
+        case .getPrinterAttributes: IPP_OP_GET_PRINTER_ATTRIBUTES
+        }
     }
 }
+
+extension IPPStatus {
+    var name: String { String(cString: ippErrorString(ipp_status_t(rawValue: Int32(clamping: rawValue)))) }
+}
+
+#else
+
+/// A client for IPP requests in a program without libcups: each request fails.
+struct CUPSClient: Sendable {
+    init?(uri: String) {
+        guard ["ipp://", "ipps://"].contains(where: uri.lowercased().hasPrefix) else { return nil }
+    }
+
+    func perform(
+        _ operation: Operation, _ attributes: [Attribute], document: [UInt8]? = nil, within limit: Duration,
+        sent: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws(PrinterCondition) -> Answer {
+        throw .failed("this program was built without libcups, the trait CUPS of swift-contactless")
+    }
+}
+
+extension IPPStatus {
+    var name: String { "status" }
+}
+
+#endif

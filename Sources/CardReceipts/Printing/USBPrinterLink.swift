@@ -128,7 +128,7 @@ extension PrinterCondition {
     /// Maps an error of opening a printer.
     init(_ error: USBError) {
         switch error.obstacle {
-        case .gone, .noBus: self = .absent
+        case .gone, .noBus, .omitted: self = .absent
         case .heldByDriver, .heldByProgram: self = .busy
         case .denied: self = .permissionDenied
         case .failed: self.init(error.status)
