@@ -437,7 +437,7 @@ let package = Package(
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
-            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", nioEmbedded],
+            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker", nioEmbedded],
             exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",

@@ -138,4 +138,40 @@ import Testing
         try await service.program.wait(for: "payments") { $0.error.contains("payments are ready") }
         try await service.end()
     }
+
+    @Test("A kiosk with a wrong credential is ready, serves its page and says so until it has that of its store")
+    func credential() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "credential-\(UUID().uuidString)")
+        let credentials = folder.appending(path: "credentials")
+        try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = credentials.appending(path: "swift-contactless-store")
+        // TEST
+        let right = Data(0..<32)
+        try right.write(to: file)
+        let environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        let worker = try await Program.run(
+            [Program.built("store-worker"), folder.path, "0", "fill", "1"], environment: environment)
+        try #require(worker.output.contains("opened"), "\(worker)")
+
+        try right.prefix(31).write(to: file)
+        let service = try Service(
+            [Program.built("kiosk-host"), "--port", "0", "--service", "http://127.0.0.1:1"],
+            environment: environment.merging(["STATE_DIRECTORY": folder.appending(path: "store").path]) { $1 })
+        try await service.wait(for: "READY=1")
+        let page = try await Program.run(["curl", "-sf", "-m", "60", service.address()])
+        #expect(page.status == 0 && page.output.contains("kiosk-token"))
+        func wait(for text: String) async throws {
+            try await service.program.wait(for: text) { $0.error.contains(text) }
+        }
+        try await wait(for: "the store's key: the store's keys cannot be used")
+        try Data(right.reversed()).write(to: file, options: .atomic)
+        try await service.program.wait(for: "another reason") {
+            $0.error.components(separatedBy: "the store's keys cannot be used").count == 3
+        }
+        #expect(!service.program.error.contains("can be used\n"))
+        try right.write(to: file, options: .atomic)
+        try await wait(for: "the store's key can be used\n")
+        try await service.end()
+    }
 }

@@ -28,7 +28,7 @@ import TravelDocument
 
     /// - Parameter texts: the page's strings.js; nil if it has none.
     init(_ options: KioskHost, texts: [UInt8]?) async throws {
-        let host = BridgeHost(hostVersion: KioskHost.version)
+        let host = BridgeHost(hostVersion: PackageVersion.current)
         self.host = host
         let amount = Decimal(string: options.amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
         orders = DemoOrders(amount: amount, currency: options.currency)
@@ -109,7 +109,15 @@ import TravelDocument
                     hint: "Check the folder for the terminal's state, and that psp-sandbox can be run.")
             }
         } else {
-            preparation = Task { await Self.prepare(service) }
+            preparation = Task {
+                async let store: Void = Self.persist("the store's key", "the store's key can be used") {
+                    try await ProximityReaderSystem.ValidatedConfiguration.checkStore()
+                }
+                await Self.persist(
+                    "no payments before reader and payment service are ready", "payments are ready",
+                    service.initialize)
+                await store
+            }
         }
         host.register(
             PaymentCapability(service, orders: orders, pricing: { Self.price($0, $1) }, canPrintReceipts: true))
@@ -139,19 +147,20 @@ import TravelDocument
         }
     }
 
-    /// Prepares the payments until reader and payment service are there: a kiosk is switched on before its network is.
-    private static func prepare(_ service: TapToPayService) async {
+    /// Tries `work` every five seconds until it succeeds: a kiosk is switched on before its network is.  Each new reason is
+    /// told, and then the success.
+    private static func persist(
+        _ obstacle: String, _ success: String, _ work: @Sendable () async throws -> Void
+    ) async {
         var told: String?
         repeat {
             do {
-                try await service.initialize()
-                if told != nil { Terminal.remark("payments are ready") }
+                try await work()
+                if told != nil { Terminal.remark(success) }
                 return
             } catch {
-                let reason = error.localizedDescription
-                if reason != told {
-                    Terminal.remark("no payments before reader and payment service are ready: \(reason)")
-                }
+                let reason = (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+                if reason != told { Terminal.remark("\(obstacle): \(reason)") }
                 told = reason
             }
         } while (try? await Task.sleep(for: .seconds(5))) != nil

@@ -1,5 +1,6 @@
 import CardEncryption
 public import EMVContactless
+package import Foundation
 
 extension ProximityReaderSystem {
     /// A valid configuration: only ``Configuration/validated()`` creates one.
@@ -66,6 +67,23 @@ extension ProximityReaderSystem {
                         "the credential for the store's key: \(error.description)")
                 }
             }
+        }
+
+        /// Checks that the store's key can be used: the credential is a key, and opens the store in `folder` if there is
+        /// one.  A store that is not wrapped yet then is.
+        ///
+        /// - Throws: ``StoreFailure``.
+        package static func checkStore(in folder: URL = Configuration.defaultFolder) async throws {
+            var wrapping: WrappingKey?
+            do throws(KeyFileError) { wrapping = try .systemdCredential(Configuration.storeCredential) } catch {
+                guard error.reason == .noCredential else { throw StoreFailure(error) }
+            }
+            guard RecordStore.exists(in: folder) else { return }
+            let store = RecordStore(folder: folder, wrapping: wrapping, now: { Date() })
+            let result: Result<Preparation?, any Error>
+            do { result = .success(try await store.preparation()) } catch { result = .failure(error) }
+            await store.close()
+            _ = try result.get()
         }
 
         /// The configuration of a process that sets none: a terminal for tests, which stores nothing.
