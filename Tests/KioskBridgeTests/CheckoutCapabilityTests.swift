@@ -1,6 +1,8 @@
 import ComposableCheckout
 import Foundation
 import KioskKit
+import KioskTestSupport
+import ProximityReader
 import Synchronization
 import TestSupport
 import Testing
@@ -18,14 +20,25 @@ import Testing
         let service: InMemoryCheckoutRepository
         private(set) var page: Page
 
-        init(_ configure: (InMemoryCheckoutRepository) async -> Void = { _ in }) async throws {
-            service = try InMemoryCheckoutRepository(session: "s", amount: 12.34, currency: "EUR")
+        /// - Parameters:
+        ///   - configure: sets the service's answers.
+        ///   - amount: of the service's session.
+        ///   - methods: fetches the methods; nil: the service.
+        ///   - opening: takes the order at its price, before a checkout is opened.
+        init(
+            _ configure: (InMemoryCheckoutRepository) async -> Void = { _ in }, amount: Decimal = 12.34,
+            methods: (any PaymentMethodRepository)? = nil, pricing: PaymentCapability.Pricing? = nil,
+            passes: PassCapability? = nil, opening: @escaping @Sendable (KioskOrder) async throws -> Void = { _ in }
+        ) async throws {
+            service = try InMemoryCheckoutRepository(session: "s", amount: amount, currency: "EUR")
             await configure(service)
             let service = service
+            if let passes { host.register(passes) }
             host.register(
-                CheckoutCapability(orders: orders) { _, locale in
-                    try await CompositionRoot(
-                        configurations: service, methods: service, tokens: service, payments: service,
+                CheckoutCapability(orders: orders, pricing: pricing, passes: passes) { order, locale in
+                    try await opening(order)
+                    return try await CompositionRoot(
+                        configurations: service, methods: methods ?? service, tokens: service, payments: service,
                         permitsCardEntry: true, idleTime: nil, language: locale.identifier(.bcp47),
                         pauses: [.milliseconds(1)]
                     ).checkout()
@@ -53,6 +66,11 @@ import Testing
             return (selection?["methods"] as? [[String: Any]] ?? []).compactMap { $0["id"] as? String }
         }
 
+        /// What the customer may ask for, besides what a form or a selection has.
+        var actions: [String] {
+            (state["actions"] as? [[String: Any]] ?? []).compactMap { $0["action"] as? String }
+        }
+
         /// The elements of the form, groups opened.
         var elements: [[String: Any]] { Self.flat((state["form"] as? [String: Any])?["elements"]) }
 
@@ -77,6 +95,25 @@ import Testing
             try await enter("CVV", CheckoutCapabilityTests.code)
             try await page.wait("button") { self.isSubmitEnabled }
         }
+    }
+
+    /// A payment service that takes its time to decide.
+    private final class Decision: Sendable {
+        private let (asked, ask) = AsyncStream<Void>.makeStream()
+        private let isApproved = Mutex(false)
+
+        var decide: @Sendable (PaymentRequest) -> InMemoryCheckoutRepository.Decision {
+            { _ in
+                self.ask.yield()
+                while !self.isApproved.withLock({ $0 }) { usleep(1000) }
+                return .approve
+            }
+        }
+
+        /// Waits until it is asked.
+        func isAsked() async { for await _ in asked { break } }
+
+        func approve() { isApproved.withLock { $0 = true } }
     }
 
     @Test("A card typed on a page pays once, the order has the outcome before the page, and the card is nowhere else")
@@ -120,15 +157,8 @@ import Testing
 
     @Test("A page that goes away ends the checkout; one that comes during a payment is shown its outcome")
     func pages() async throws {
-        let (asked, ask) = AsyncStream<Void>.makeStream()
-        let goOn = Mutex(false)
-        let kiosk = try await Kiosk { service in
-            await service.setDecisions { _ in
-                ask.yield()
-                while !goOn.withLock({ $0 }) { usleep(1000) }
-                return .approve
-            }
-        }
+        let decision = Decision()
+        let kiosk = try await Kiosk { await $0.setDecisions(decision.decide) }
         try await kiosk.select("card")
         try await kiosk.enter("CARD_NUMBER", Self.number)
         kiosk.page.leave()
@@ -139,10 +169,10 @@ import Testing
         try await eventuallyFree(kiosk)
         try await kiosk.fillCard()
         _ = try await kiosk.page.request("checkout.submit")
-        for await _ in asked { break }
+        await decision.isAsked()
         kiosk.page.leave()
         try kiosk.newPage()
-        goOn.withLock { $0 = true }
+        decision.approve()
         try await kiosk.page.wait("outcome") {
             kiosk.page.events("checkout.state").contains { $0["route"] as? String == "success" }
         }
@@ -206,26 +236,116 @@ import Testing
 
     @Test("While a checkout pays, and until the order knows of it, nothing else takes a payment")
     func nothingElse() async throws {
-        let (asked, ask) = AsyncStream<Void>.makeStream()
-        let goOn = Mutex(false)
-        let kiosk = try await Kiosk { service in
-            await service.setDecisions { _ in
-                ask.yield()
-                while !goOn.withLock({ $0 }) { usleep(1000) }
-                return .approve
-            }
-        }
+        let decision = Decision()
+        let kiosk = try await Kiosk { await $0.setDecisions(decision.decide) }
         let till = Till()
         kiosk.host.register(till)
         #expect(await !kiosk.host.isTakingPayment(besides: till))
         try await kiosk.fillCard()
         #expect(await !kiosk.host.isTakingPayment(besides: till))
         _ = try await kiosk.page.request("checkout.submit")
-        for await _ in asked { break }
+        await decision.isAsked()
         #expect(await kiosk.host.isTakingPayment(besides: till))
-        goOn.withLock { $0 = true }
+        decision.approve()
         while await kiosk.host.isTakingPayment(besides: till) { await Task.yield() }
         #expect(await kiosk.orders.told == ["approved 12.34"])
+    }
+
+    @Test("Who has shown a loyalty card pays a member's price, and the next customer does not")
+    func member() async throws {
+        let passes = try KioskBench.passes()
+        let bench = try await KioskBench {
+            $0.passes = passes
+            $0.now = { Date() }
+        }
+        let opened = Mutex<[Decimal]>([])
+        let pricing: PaymentCapability.Pricing = { order, passes in
+            guard let member = passes?.maskedNumber else { return KioskPrice(order.total) }
+            return KioskPrice(order.total - 1.23, member: member)
+        }
+        let kiosk = try await Kiosk(
+            amount: 11.11, pricing: pricing, passes: PassCapability(bench.service),
+            opening: { order in opened.withLock { $0.append(order.total) } })
+        try bench.insert("phone-apple")
+        let read = try await kiosk.page.request("pass.read")
+        #expect(read.status == "success", "\(read)")
+        try await kiosk.fillCard()
+        let loyalty = try #require(kiosk.state["loyalty"] as? [String: Any])
+        #expect((loyalty["saved"] as? [String: Any])?["amount"] as? Int == 123)
+        #expect((kiosk.state["amount"] as? [String: Any])?["amount"] as? Int == 1111)
+        #expect(kiosk.state["sums"] as? [String] == ["Total: €11.11"])
+        _ = try await kiosk.page.request("checkout.submit")
+        try await kiosk.wait(for: "success")
+        #expect(await kiosk.orders.told == ["approved 11.11"])
+        kiosk.page.leave()
+        try kiosk.newPage()
+        try await eventuallyFree(kiosk)
+        let first = try #require(await kiosk.orders.order)
+        var next = first
+        next.status = .open
+        await kiosk.orders.setOrder(next)
+        #expect(try await kiosk.page.request("checkout.start").status == "success")
+        #expect(opened.withLock { $0 } == [11.11, 12.34])
+        #expect(kiosk.state["loyalty"] == nil)
+    }
+
+    @Test("A page that goes away while its checkout is opened has canceled it, and leaves none behind")
+    func leavesEarly() async throws {
+        let (isOpening, opening) = AsyncStream<Void>.makeStream()
+        let answers = Mutex<[String]>([])
+        let capability = CheckoutCapability(orders: Orders()) { _, _ in
+            opening.yield()
+            try await Task.sleep(for: .seconds(300))
+            throw CancellationError()
+        }
+        let request = BridgeMessage(
+            correlationId: "r", type: .request, payload: BridgePayload(action: "checkout.start", data: [:]))
+        let start = Task {
+            await capability.handle(
+                request, BridgeResponder("r") { _, _, error in answers.withLock { $0.append(error?.code ?? "") } })
+        }
+        for await _ in isOpening { break }
+        start.cancel()
+        await start.value
+        #expect(answers.withLock { $0 } == ["CANCELLED"])
+        #expect(capability.snapshot == ["checkout": .null])
+    }
+
+    @Test("Methods that could not be fetched are fetched again, and a customer can take another one after a failure")
+    func retries() async throws {
+        let flaky = FlakyMethods()
+        let kiosk = try await Kiosk({ await $0.setDecisions { _ in .decline("no") } }, methods: flaky)
+        #expect(try await kiosk.page.request("checkout.start").status == "success")
+        var selection: [String: Any] { kiosk.state["selection"] as? [String: Any] ?? [:] }
+        try await kiosk.page.wait("error") { selection["status"] as? String == "error" }
+        #expect(kiosk.actions == ["checkout.retry", "checkout.cancel"])
+        _ = try await kiosk.page.request("checkout.retry")
+        try await kiosk.page.wait("methods") { !kiosk.methods.isEmpty }
+        #expect(kiosk.actions == ["checkout.cancel"])
+        _ = try await kiosk.page.request("checkout.select", #"{"method":"voucher"}"#)
+        try await kiosk.page.wait("form") { kiosk.state["form"] != nil }
+        #expect(kiosk.actions == ["checkout.back", "checkout.cancel"])
+        try await kiosk.enter("VOUCHER_CODE", "ABCD-1")
+        _ = try await kiosk.page.request("checkout.submit")
+        try await kiosk.wait(for: "failure")
+        #expect(kiosk.actions == ["checkout.retry", "checkout.back", "checkout.cancel"])
+        _ = try await kiosk.page.request("checkout.back")
+        try await kiosk.page.wait("methods") { !kiosk.methods.isEmpty }
+        _ = try await kiosk.page.request("checkout.select", #"{"method":"card"}"#)
+        try await kiosk.page.wait("card") { kiosk.field("CARD_NUMBER") != nil }
+    }
+
+    /// A service whose first answer is lost.
+    private actor FlakyMethods: PaymentMethodRepository {
+        private var hasFailed = false
+
+        func paymentMethods() async throws(CheckoutError) -> [PaymentMethod] {
+            guard hasFailed else {
+                hasFailed = true
+                throw .transport(reason: "a test's failure", mayHaveHappened: false)
+            }
+            return [PaymentMethod.Kind.card, .voucher].map { PaymentMethod(id: $0.rawValue, kind: $0) }
+        }
     }
 
     @Test(

@@ -35,7 +35,8 @@ import Waiting
         let messages = host.messages
         watch = Task { [weak self] in
             // The next customer has other passes.
-            for await message in messages where ["journey.complete", "journey.cancel"].contains(message.payload.action) {
+            for await message in messages where ["journey.complete", "journey.cancel"].contains(message.payload.action)
+            {
                 self?.passes = nil
             }
         }

@@ -1,5 +1,6 @@
 import ComposableCheckout
 import Foundation
+import KioskKit
 
 /// The states of a checkout's scopes as a page is told them, with every text in its language.
 struct CheckoutJSON {

@@ -218,6 +218,28 @@ import Waiting
         #expect(Set(fixture.service.now.requests.map(\.key)).count == 2)
     }
 
+    @Test("D9 after a failure a customer can take another method, but not while it is not known whether they paid")
+    func otherMethod() async throws {
+        let fixture = try await Fixture()
+        let form = try await fixture.form()
+        fixture.service.set { $0.answers = [.result(.failed)] }
+        _ = try await form.submit()
+        await fixture.checkout.back()
+        #expect(fixture.checkout.navigator.stackedRoutes == [.start, .methodSelection])
+        let voucher = try #require(fixture.service.now.configuration.methods.first { $0.id == "voucher" })
+        await fixture.checkout.paymentMethodSelection.onPaymentMethodSelected(voucher)
+        #expect(fixture.checkout.navigator.route == .method("voucher"))
+
+        let other = try await Fixture()
+        let unknown = try await other.form()
+        other.service.set { $0.answers = [.result(.unknown)] }
+        _ = try await unknown.submit()
+        let route = other.checkout.navigator.route
+        #expect(route != .methodSelection)
+        await other.checkout.back()
+        #expect(other.checkout.navigator.route == route)
+    }
+
     @Test("D9 fields that the payment service refuses are shown in the form")
     func fieldErrors() async throws {
         let fixture = try await Fixture()

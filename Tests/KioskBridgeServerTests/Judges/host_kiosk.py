@@ -75,6 +75,11 @@ class Kiosk:
                 return self
         raise AssertionError(f"kiosk-host does not start: {await self.process.stderr.read()}")
 
+    async def end(self):
+        """Ends it as a service manager does, and keeps what it has logged."""
+        self.process.send_signal(signal.SIGTERM)
+        self.log = (await self.process.communicate())[1].decode()
+
     async def kill(self):
         self.process.send_signal(signal.SIGKILL)
         await self.process.wait()

@@ -6,7 +6,6 @@
 Prints what the page showed, and exits with 1 if a view never came or the page wrote to its console.
 """
 import asyncio
-import json
 import sys
 import time
 from pathlib import Path
@@ -15,22 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
 from page_browser import Browser  # noqa: E402
-
-SCHEMA = HERE.parents[2] / "Sources/KioskBridge/Documentation.docc/Resources/bridge.schema.json"
-
-
-def faults(frames):
-    """What of the messages between page and host is not as the schema has it."""
-    import jsonschema
-
-    definitions = json.loads(SCHEMA.read_text())["$defs"]
-    sides = {sent: jsonschema.Draft202012Validator(
-        {"$ref": f"#/$defs/{'fromPage' if sent else 'fromHost'}", "$defs": definitions}) for sent in [True, False]}
-    for sent, text in frames:
-        message = json.loads(text)
-        for error in sides[sent].iter_errors(message):
-            best = jsonschema.exceptions.best_match([error])
-            yield f"{message['payload'].get('action')}: {best.message[:300]}"
+from page_schema import faults  # noqa: E402
 
 
 async def passport(page):

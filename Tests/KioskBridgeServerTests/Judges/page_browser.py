@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import time
+from pathlib import Path
 
 # Tests may share two cores with others: what comes at once or never is waited for this long.
 PATIENCE = 60
@@ -87,13 +88,17 @@ class Browser:
         await page.call("Page.navigate", url=address)
         return page
 
-    async def stop(self):
+    async def stop(self, look=lambda profile: None):
+        """Ends it, and has its profile looked at before that is removed."""
+        if self.pump.done():
+            return
         try:
             await self.call("Browser.close")
             await asyncio.wait_for(self.process.wait(), 10)
         except (asyncio.TimeoutError, RuntimeError):
             self.process.kill()
         self.pump.cancel()
+        look(Path(self.profile))
         shutil.rmtree(self.profile, ignore_errors=True)
 
 

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Customers at the checkout of kiosk-host in Debian's Chromium, each with another way to pay.
+
+    host_checkout.py PROGRAMS
+
+PROGRAMS is the folder of kiosk-host and psp-sandbox.  Prints what was seen, and exits with 1 at what must not be: a second
+payment, a message against the schema, a card's number or code anywhere but in the field that it is typed into.
+"""
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
+from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
+from page_browser import Browser  # noqa: E402
+from page_schema import faults  # noqa: E402
+
+# Published test numbers (Stripe, "Testing"), with codes that are nowhere else.  # TEST
+AMEX, AMEX_PASTED, AMEX_CODE = "378282246310005", "3782-822463 10005", "7391"
+CHALLENGED, VISA, CODE = "4000000000003220", "4242424242424242", "739"
+
+
+def expect(truth, what):
+    if not truth:
+        raise AssertionError(what)
+
+
+def at(name):
+    return f"document.querySelector('main')?.dataset.state === '{name}'"
+
+
+async def begin(page):
+    await page.view("launcher")
+    await page.click("journey.checkout")
+    await page.until(at("selection.ready"))
+
+
+async def fill(page, **fields):
+    for name, text in fields.items():
+        await page.click(f"#checkout-{name}")
+        await page.eval(f"document.getElementById('checkout-{name}').select()")
+        await page.type(text)
+
+
+async def card(page, number, code):
+    await page.click("method.card")
+    await page.until(at("card"))
+    await fill(page, CARD_NUMBER=number, EXPIRY_DATE="12/49", CVV=code, CARDHOLDER_NAME="Ada Lovelace", COUNTRY_CODE="DE",
+               POSTAL_CODE="10115")
+    await can_pay(page)
+
+
+async def can_pay(page):
+    await page.until("document.querySelector('[data-action=\"checkout.submit\"]:not([aria-disabled])')", "a form that can pay")
+
+
+async def leave(page):
+    await page.click("action.finish")
+    await page.view("complete")
+    await page.eval("document.body.dataset.old = ''")
+    await page.click("action.restart")
+    await page.until("document.body && !('old' in document.body.dataset)")
+    await page.view("launcher")
+
+
+def text(page):
+    return page.eval("document.querySelector('main').innerText.replace(/\\s+/g, ' ')")
+
+
+async def has_no_card(page, *secrets):
+    """Nothing of the document has the card, values and attributes included."""
+    everything = await page.eval("""document.documentElement.outerHTML
+        + JSON.stringify([...document.querySelectorAll('input')].map((one) => one.value))""")
+    expect(not any(re.search(rf"\b{secret}\b", everything) for secret in secrets), "the card is in the page after it paid")
+
+
+# Customers.
+
+async def by_card(page, sandbox):
+    """A number pasted with separators, a country without postal codes, another language in the middle, a double press."""
+    await begin(page)
+    await page.click("method.card")
+    await page.until(at("card"))
+    await fill(page, CARD_NUMBER=AMEX_PASTED, EXPIRY_DATE="12/49", CVV=AMEX_CODE)
+    await page.until("document.querySelector('.network')?.textContent === 'American Express'")
+    await page.until("document.querySelector('.sums').innerText.includes('€0.50')")
+    await fill(page, CARDHOLDER_NAME="Ada Lovelace", COUNTRY_CODE="HK")
+    await page.until("!document.getElementById('checkout-POSTAL_CODE')", "a country without postal codes")
+    await page.click("language.de")
+    await page.until("document.querySelector('label[for=checkout-CARD_NUMBER]').textContent === 'Kartennummer'")
+    await fill(page, COUNTRY_CODE="DE")
+    await page.until("document.getElementById('checkout-POSTAL_CODE')")
+    await fill(page, POSTAL_CODE="1")
+    await page.click("#checkout-CVV")
+    await page.until("document.getElementById('checkout-POSTAL_CODE').ariaInvalid === 'true'", "a postal code that is none")
+    mask = await page.eval("document.getElementById('checkout-CARD_NUMBER-mask').textContent")
+    await fill(page, POSTAL_CODE="10115")
+    await can_pay(page)
+    # Both at once: the second is harmless.
+    await page.eval("for (let press = 0; press < 2; press += 1) document.querySelector('[data-action=\"checkout.submit\"]').click()")
+    await page.until(at("success"))
+    await has_no_card(page, AMEX, AMEX_PASTED, AMEX_CODE)
+    print("card:", mask, await text(page), flush=True)
+    await page.click("language.en")
+    await leave(page)
+    expect([one["amount"] for one in sandbox.books] == ["12.84"], f"paid: {sandbox.books}")
+
+
+async def filled_in(page, sandbox):
+    """The browser fills in the card without a key; the bank asks the customer."""
+    await begin(page)
+    await page.click("method.card")
+    await page.until(at("card"))
+    card = {"cc-number": CHALLENGED, "cc-exp": "12/49", "cc-csc": CODE, "cc-name": "Ada Lovelace", "country": "DE",
+            "postal-code": "10115"}
+    await page.eval("for (const [name, text] of Object.entries(%s)) {"
+                    "const field = document.querySelector(`main input[autocomplete='${name}']`); field.value = text;"
+                    "for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind, { bubbles: true })); }"
+                    % json.dumps(card))
+    await can_pay(page)
+    await page.click("checkout.submit")
+    await page.until(at("challenge"))
+    await has_no_card(page, CHALLENGED, CODE)
+    print("challenge:", await text(page), flush=True)
+    address = await page.eval("document.querySelector('main a').href")
+    # Loaded anew while the bank waits: it is still there.
+    await page.call("Page.reload")
+    await page.until(at("challenge"))
+    sandbox.ask(address.removeprefix(sandbox.address + "/"), {"outcome": "passed"})
+    await page.until(at("success"))
+    await leave(page)
+
+
+async def declined_first(page, sandbox):
+    """A card that is declined, then the same form with another card; nothing of the first one's secrets is left in it."""
+    await begin(page)
+    await card(page, VISA, CODE)
+    # That for its token, and the payment.
+    sandbox.ask("faults", {"kind": "declined", "calls": 2})
+    await page.click("checkout.submit")
+    await page.until(at("failure"))
+    print("declined:", await text(page), flush=True)
+    await page.click("checkout.retry")
+    await page.until(at("card"))
+    values = await page.eval("[...document.querySelectorAll('main input')].map((one) => one.value)")
+    expect(values == ["", "12/49", "", "Ada Lovelace", "DE", "10115"], f"the form after a failure: {values}")
+    await fill(page, CARD_NUMBER="4242 4242 4242 4242", CVV=CODE)
+    await can_pay(page)
+    await page.key("Enter")
+    await page.until(at("success"))
+    await leave(page)
+
+
+async def another_way(page, sandbox):
+    """A voucher that is unknown, and then a tap, with its receipt."""
+    await begin(page)
+    await page.click("method.voucher")
+    await page.until(at("voucher"))
+    await fill(page, VOUCHER_CODE="UNKNOWN-1")
+    await can_pay(page)
+    await page.click("checkout.submit")
+    await page.until(at("failure"))
+    await page.click("[data-action='checkout.back']")
+    await page.until(at("selection.ready"))
+    await page.click("method.tap")
+    await page.until(at("success"))
+    await page.click("receipt.print")
+    await page.until("/being printed/.test(document.body.innerText)")
+    print("tap:", await text(page), flush=True)
+    await leave(page)
+
+
+async def by_voucher(page, sandbox):
+    """Back, forward and a page that is loaded anew end a form, and the next checkout is a new one."""
+    await begin(page)
+    await card(page, VISA, CODE)
+    await page.call("Page.reload")
+    await page.view("launcher")
+    await has_no_card(page, VISA, CODE)
+    await begin_again(page)
+    await page.click("method.voucher")
+    await page.until(at("voucher"))
+    await page.call("Page.navigate", url="about:blank")
+    await page.until("location.href === 'about:blank'")
+    await page.eval("setTimeout(() => history.back())")
+    await page.view("launcher")
+    await begin_again(page)
+    await page.click("method.voucher")
+    await page.until(at("voucher"))
+    await fill(page, VOUCHER_CODE="GIFT-4711")
+    await page.key("Enter")
+    await page.until(at("success"))
+    print("voucher:", await text(page), flush=True)
+    await leave(page)
+
+
+async def begin_again(page):
+    """Begins; the last page's checkout may just be ending."""
+    await page.click("journey.checkout")
+    while not await page.eval(at("selection.ready")):
+        if await page.eval("document.querySelector('main').dataset.view === 'error'"):
+            await page.click("action.retry")
+        await asyncio.sleep(0.01)
+
+
+async def member(page, sandbox):
+    """Who shows a loyalty card first pays a member's price, by any method."""
+    await page.click("journey.passes")
+    await page.view("passes")
+    await page.click("journey.checkout.title")
+    await page.until(at("selection.ready"))
+    print("member:", await text(page), flush=True)
+    await card(page, VISA, CODE)
+    await page.click("checkout.submit")
+    await page.until(at("success"))
+    await leave(page)
+    expect(sandbox.books[-1]["amount"] == "11.11", f"a member paid {sandbox.books[-1]}")
+    # The next customer is none.
+    await begin(page)
+    expect("€12.34" in await text(page), "the next customer has a member's price")
+    await page.click("checkout.cancel")
+
+
+CUSTOMERS = [by_card, filled_in, declined_first, another_way, by_voucher, member]
+PAID = ["12.84 approved", "12.34 approved", "12.34 declined", "12.34 approved", "12.34 declined", "12.34 approved",
+        "12.34 approved", "11.11 approved"]
+SECRETS = [AMEX, AMEX_PASTED, AMEX_CODE, CHALLENGED, VISA, CODE]
+
+
+def tainted(text):
+    """The secrets that a text has as words of their own."""
+    return [one for one in SECRETS if re.search(rf"(?<![0-9A-Za-z.]){one}(?![0-9A-Za-z.])", text)]
+
+
+async def main(programs):
+    sandbox = await Sandbox().start(programs, "--late", "8")
+    kiosk = Kiosk(programs, sandbox)
+    browser = await Browser().start()
+    try:
+        await kiosk.start("--card-entry", "--checkout", "--pause", "0", "--verbose")
+        expect(kiosk.address.endswith("/?checkout"), kiosk.address)
+        page = await browser.page("about:blank")
+        page.frames = []
+        await page.call("Page.navigate", url=kiosk.address)
+        await page.until(at("selection.ready"))
+        await page.click("checkout.cancel")
+        for customer in CUSTOMERS:
+            await customer(page, sandbox)
+        paid = [f"{one['amount']} {one['status']}" for one in sandbox.books]
+        expect(paid == PAID, f"paid: {paid}")
+        sent = [text for is_sent, text in page.frames if is_sent]
+        told = [text for is_sent, text in page.frames if not is_sent]
+        wrong = sorted(set(faults(page.frames)))
+        expect(not wrong, wrong)
+        expect(not page.console, page.console)
+        # That there is something to find: what the page sends has the card.
+        expect(len(tainted("".join(sent))) >= 5, "the page has sent no card")
+        leaks = [one for one in told if tainted(one)]
+        expect(not leaks, f"{len(leaks)} messages of the service have a card")
+        print(f"{len(told)} messages to the page, {len(sent)} of it: no card comes back", flush=True)
+        await page.close()
+        await browser.stop(look=lambda profile: expect(not in_files(profile), f"in the profile: {in_files(profile)}"))
+        await kiosk.end()
+        log = kiosk.log
+        expect("checkout.update" in log, f"the log says nothing: {log[-500:]}")
+        expect(not tainted(log), f"the service's log has a card: {tainted(log)}")
+        expect(not in_files(Path(kiosk.folder)), "a file of the service has a card")
+        print("nothing in the profile, in the log, in the service's files", flush=True)
+        return 0
+    except AssertionError as fault:
+        print(f"FAULT {fault}", file=sys.stderr)
+        return 1
+    finally:
+        await browser.stop()
+        kiosk.stop()
+        sandbox.stop()
+
+
+def in_files(folder):
+    """Files with a number, in UTF-8 or UTF-16.  Three digits alone are in any file."""
+    numbers = [one for one in SECRETS if len(one) > 4]
+    return [str(file) for file in folder.rglob("*") if file.is_file() and any(
+        one.encode(form) in file.read_bytes() for one in numbers for form in ["utf-8", "utf-16-le"])]
+
+
+sys.exit(asyncio.run(main(sys.argv[1])))
