@@ -393,6 +393,15 @@ import Testing
         try await kiosk.enter("CVV", Self.code)
         _ = try await kiosk.page.request("checkout.submit")
         try await kiosk.wait(for: "success")
+        // Whatever is to be said can be said.
+        let spoken = try SpeechTexts(languages: ["en"], rows: [:]).withCheckout()
+        let said = kiosk.page.events("checkout.state").flatMap { $0["said"] as? [[String: Any]] ?? [] }
+        let keys = try said.map { one in
+            let key = try #require(one["key"] as? String)
+            #expect(try !spoken.text(key, "en", one["values"] as? [String: String] ?? [:]).isEmpty)
+            return key
+        }
+        #expect(Set(keys).isSuperset(of: ["selection.title", "method.card", "checkout.total", "checkout.success"]))
         let texts = try JSONSerialization.data(withJSONObject: kiosk.page.texts)
         let file = FileManager.default.temporaryDirectory.appending(path: "checkout-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: file) }

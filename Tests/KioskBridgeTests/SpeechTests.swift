@@ -145,7 +145,7 @@ import Testing
     init() throws {
         let (states, jack) = AsyncStream<Bool>.makeStream()
         self.jack = jack
-        let texts = try SpeechTexts(module: KioskPage.files["/strings.js"]?.bytes ?? [])
+        let texts = try SpeechTexts(module: KioskPage.files["/strings.js"]?.bytes ?? []).withCheckout()
         host.register(SpeechCapability(texts, output: notebook, headphones: KioskHeadphones { states }))
         page = try #require(Page(host))
     }
@@ -175,6 +175,7 @@ import Testing
             (#"{"key":"launcher.title","values":{"locale":"it"}}"#, "fr: Bienvenue"),
             (#"{"key":"launcher.title"}"#, "fr: Bienvenue"),
             (#"{"key":"order.pay","values":{"amount":"12,34 €"}}"#, "fr: Payer 12,34 €"),
+            (#"{"key":"checkout.total","values":{"amount":"12,34 €","locale":"de"}}"#, "de: Summe: 12,34 €"),
         ] {
             #expect(try await page.request("speech.say", data).status == "success")
             #expect(notebook.said.withLock { $0.last } == said)

@@ -72,7 +72,8 @@ import TravelDocument
         do {
             host.register(
                 SpeechCapability(
-                    try SpeechTexts(module: module), audience: options.speakAloud ? .everybody : .headphones))
+                    try SpeechTexts(module: module).withCheckout(),
+                    audience: options.speakAloud ? .everybody : .headphones))
         } catch { Terminal.remark("no speech: \(error)") }
     }
 

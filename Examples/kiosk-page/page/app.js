@@ -233,7 +233,11 @@ function start() {
 
 // Journeys whose modules are fetched when somebody chooses them.
 
-const openPassport = () => import("./passport.js").then(() => show("key"), fail);
+let documentKey;
+const openPassport = () => import("./passport.js").then((module) => {
+  documentKey = module.documentKey;
+  show("key");
+}, fail);
 
 /** Opens the checkout; or shows the one that is `known`. */
 function openCheckout(known) {
@@ -300,8 +304,7 @@ function paymentState(order, next) {
   else show("tap", { payment: { ...state.payment, state: next } });
 }
 
-async function readChip() {
-  const { documentKey } = await import("./mrz.js");
+function readChip() {
   const { method, fields } = state.form;
   const { key, wrong } = documentKey(method, fields);
   if (wrong) {

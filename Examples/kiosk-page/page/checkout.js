@@ -354,6 +354,8 @@ function draw(view) {
   const made = routes[told.route](view).filter(Boolean);
   for (const one of made) one.dataset.key = told.route === "method" && told.form ? "" : step;
   patch(document.getElementById("main"), made);
+  // To headphones by their keys; screen readers have the texts.
+  view.told.push(...told.said.map((one) => ({ ...one, text: "" })));
   if (told.form) showKeys();
 }
 

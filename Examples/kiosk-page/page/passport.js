@@ -112,4 +112,6 @@ function result(app) {
   ];
 }
 
+export { documentKey } from "./mrz.js";
+
 Object.assign(views, { key, hold, result });

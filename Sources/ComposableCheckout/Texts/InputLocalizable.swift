@@ -58,6 +58,13 @@ public struct InputLocalizable: Sendable {
         Set(tables[Self.tag(language)].map { Array($0.keys) } ?? [])
     }
 
+    /// The package's texts by key, with their placeholders: one for each of `languages`, in English where there is no other.
+    package static func rows(in languages: [String]) -> [String: [String]] {
+        let english = builtIn["en"] ?? [:]
+        return Dictionary(
+            uniqueKeysWithValues: english.map { key, text in (key, languages.map { builtIn[$0]?[key] ?? text }) })
+    }
+
     /// True if the language is written from right to left.
     public var isRightToLeft: Bool { Self.isRightToLeft(language) }
 

@@ -50,6 +50,8 @@ struct CheckoutJSON {
             state.merge(failure(error)) { $1 }
             actions = Self.actions(after: error, scope.paymentMethodSelection.currentState)
         }
+        state["said"] = .array(
+            (headings(of: scope, route, method).map { ($0, nil) } + sumKeys(surcharge, amount)).map(said))
         state["amount"] = money(amount)
         state["sums"] = .array(sums(surcharge, amount))
         if surcharge > 0 { state["surcharge"] = money(surcharge) }
@@ -60,11 +62,40 @@ struct CheckoutJSON {
         return .object(state)
     }
 
-    /// The surcharge, if there is one, and the total.
+    /// The surcharge, if there is one, and the total: the keys of their texts, and the amounts.
+    private func sumKeys(_ surcharge: Decimal, _ amount: Decimal) -> [(key: String, amount: Decimal?)] {
+        (surcharge > 0 ? [("checkout.surcharge", surcharge)] : []) + [("checkout.total", amount)]
+    }
+
     private func sums(_ surcharge: Decimal, _ amount: Decimal) -> [JSONValue] {
-        let total = JSONValue.string(texts.text("checkout.total", ["amount": written(amount)]))
-        guard surcharge > 0 else { return [total] }
-        return [.string(texts.text("checkout.surcharge", ["amount": written(surcharge)])), total]
+        sumKeys(surcharge, amount).map { .string(texts.text($0.key, ["amount": written($0.amount ?? 0)])) }
+    }
+
+    /// The keys of the texts that tell what is shown.
+    private func headings(
+        of scope: CheckoutScope, _ route: CheckoutRoute, _ method: (any PaymentMethodScope)?
+    ) -> [String] {
+        switch route {
+        case .start: []
+        case .methodSelection:
+            switch scope.paymentMethodSelection.currentState {
+            case .loading: ["checkout.loading"]
+            case .error: ["checkout.failure"]
+            case .ready: ["selection.title"]
+            }
+        case .method: [(method as? TapScope)?.currentState.textKey ?? method?.method.nameKey].compactMap(\.self)
+        case .processing: ["checkout.processing"]
+        case .challenge: ["checkout.challenge"]
+        case .success: ["checkout.success"]
+        case .failure(.transport(_, mayHaveHappened: true)): ["checkout.unknown"]
+        case .failure(let error): ["checkout.failure", "recovery.\(error.recovery.rawValue)"]
+        }
+    }
+
+    /// What a page names to `speech.say`.
+    private func said(_ key: String, _ amount: Decimal?) -> JSONValue {
+        guard let amount else { return ["key": .string(key)] }
+        return ["key": .string(key), "values": ["amount": .string(written(amount))]]
     }
 
     // MARK: Actions

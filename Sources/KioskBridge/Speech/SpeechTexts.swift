@@ -1,4 +1,5 @@
 import CardEncryption
+import ComposableCheckout
 import Foundation
 
 /// The texts of a page, by which it names what is said: a row for each text, a column for each language.
@@ -18,7 +19,7 @@ public struct SpeechTexts: Hashable, Sendable {
 
     /// The languages of the columns, of two or three letters (ISO 639); the first stands in for others.
     public let languages: [String]
-    private let rows: [String: [String]]
+    private var rows: [String: [String]]
 
     private enum Limit {
         static let file = 1 << 20
@@ -77,6 +78,13 @@ public struct SpeechTexts: Hashable, Sendable {
         do { try self.init(languages: languages, rows: rows) } catch {
             throw Malformed(offset: part.offset, due: error.due)
         }
+    }
+
+    /// Returns the table with the texts of a checkout, under the keys that ``CheckoutCapability`` tells as `said`.
+    public func withCheckout() -> SpeechTexts {
+        var all = self
+        all.rows.merge(InputLocalizable.rows(in: languages)) { own, _ in own }
+        return all
     }
 
     private static func part(

@@ -145,6 +145,8 @@ export interface Checkout {
   hint?: string;
   /** The surcharge, if there is one, and the total, in words. */
   sums: string[];
+  /** What `speech.say` is asked for when this is shown. */
+  said: { key: string; values?: Record<string, string> }[];
   loyalty?: { member: string; saved: Money };
   /** What the customer may ask for now, besides what a form or a selection has. */
   actions: { action: "checkout.back" | "checkout.retry" | "checkout.cancel"; label: string }[];

@@ -25,7 +25,9 @@ def state(route, actions=(), surcharge=0, **more):
     if surcharge:
         sums.insert(0, f"Surcharge: {euro(surcharge)['text']}")
         more["surcharge"] = euro(surcharge)
-    return {"order": ORDER["id"], "route": route, "amount": euro(total), "sums": sums, "actions": list(actions), **more}
+    return {"order": ORDER["id"], "route": route, "amount": euro(total), "sums": sums,
+            "said": [{"key": f"{route}.title"}, {"key": "checkout.total", "values": {"amount": euro(total)["text"]}}],
+            "actions": list(actions), **more}
 
 
 def selection(methods=METHODS, query=None):

@@ -194,6 +194,14 @@ async def checkout_ways(bench):
     await page.until("document.querySelector('[data-action=\"journey.checkout\"]')")
     await begin(host, page)
 
+    # To headphones: what the service names, with the amounts and the language, and nothing else.
+    host.event("host.headphones", connected=True)
+    await until_asked(host, "speech.say", key="checkout.total")
+    said = [(one["key"], one["values"]) for name, one in host.seen if name == "speech.say"]
+    bench.expect(said == [("methodSelection.title", {"locale": "en"}),
+                          ("checkout.total", {"amount": "€12.34", "locale": "en"})], said)
+    host.event("host.headphones", connected=False)
+
     # The reader is unplugged, and plugged in: its method goes and comes, said in words; the focus stays.
     await page.eval("document.querySelector('[data-action=\"method.card\"]').focus()")
     tell(host, selection(METHODS[1:]))
