@@ -111,7 +111,9 @@ import TravelDocument
             }
         } else {
             preparation = Task {
-                async let store: Void = Self.persist("the store's key", "the store's key can be used") {
+                async let store: Void = Self.persist(
+                    "the store's key", "the store's key can be used", longest: .seconds(3600)
+                ) {
                     try await ProximityReaderSystem.ValidatedConfiguration.checkStore()
                 }
                 await Self.persist(
@@ -148,23 +150,29 @@ import TravelDocument
         }
     }
 
-    /// Tries `work` every five seconds until it succeeds: a kiosk is switched on before its network is.  Each new reason is
-    /// told, and then the success.
+    /// Tries `work` until it succeeds: a kiosk is switched on before its network is.  Each new reason is told, and then the
+    /// success.
+    ///
+    /// - Parameter longest: the time between two tries doubles up to this.
     private static func persist(
-        _ obstacle: String, _ success: String, _ work: @Sendable () async throws -> Void
+        _ obstacle: String, _ success: String, longest: Duration = .seconds(5),
+        _ work: @Sendable () async throws -> Void
     ) async {
         var told: String?
-        repeat {
+        var pause = Duration.seconds(5)
+        while !Task.isCancelled {
             do {
                 try await work()
                 if told != nil { Terminal.remark(success) }
                 return
             } catch {
-                let reason = (error as? any LocalizedError)?.errorDescription ?? "\(error)"
+                let reason = error.localizedDescription
                 if reason != told { Terminal.remark("\(obstacle): \(reason)") }
                 told = reason
             }
-        } while (try? await Task.sleep(for: .seconds(5))) != nil
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, longest)
+        }
     }
 
     /// Members pay 10 % less.

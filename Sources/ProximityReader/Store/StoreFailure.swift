@@ -1,4 +1,5 @@
 import CardEncryption
+import Foundation
 import GRDB
 import Glibc
 
@@ -71,7 +72,9 @@ package enum StoreFailure: Error, Hashable, Sendable {
     }
 }
 
-extension StoreFailure: CustomStringConvertible {
+extension StoreFailure: CustomStringConvertible, LocalizedError {
+    package var errorDescription: String? { description }
+
     package var description: String {
         switch self {
         case .busy: "another program uses the store; stop it: only one program at a time can"
