@@ -92,7 +92,7 @@ struct CheckoutJSON {
         }
     }
 
-    /// What a page names to `speech.say`.
+    /// A text as a page names it to `speech.say`.
     private func said(_ key: String, _ amount: Decimal?) -> JSONValue {
         guard let amount else { return ["key": .string(key)] }
         return ["key": .string(key), "values": ["amount": .string(written(amount))]]
