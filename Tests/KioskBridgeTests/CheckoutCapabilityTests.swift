@@ -285,6 +285,8 @@ import Testing
         next.status = .open
         await kiosk.orders.setOrder(next)
         #expect(try await kiosk.page.request("checkout.start").status == "success")
+        // Until then the page may have the end of the one before.
+        try await kiosk.page.wait("methods") { !kiosk.methods.isEmpty }
         #expect(opened.withLock { $0 } == [11.11, 12.34])
         #expect(kiosk.state["loyalty"] == nil)
     }
