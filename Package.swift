@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
@@ -16,6 +17,7 @@ let package = Package(
     name: "swift-contactless",
     products: [
         .library(name: "Waiting", targets: ["Waiting"]),
+        .library(name: "ContactlessMetrics", targets: ["ContactlessMetrics"]),
         .library(name: "SmartCard", targets: ["SmartCard"]),
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
@@ -61,6 +63,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-certificates", from: "1.10.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        // Metrics of a task (withMetricsFactory), as the tests have them.
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.9.0"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
@@ -83,6 +87,7 @@ let package = Package(
 
         // Libraries.
         .target(name: "Waiting"),
+        .target(name: "ContactlessMetrics", dependencies: [coreMetrics]),
         .target(name: "SmartCard", dependencies: ["Waiting", logging]),
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"]),
@@ -122,7 +127,7 @@ let package = Package(
         .target(
             name: "ProximityReader",
             dependencies: [
-                "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard",
+                "CSystemBus", "ContactlessMetrics", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard",
                 "Waiting", "WalletPasses",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
@@ -132,7 +137,9 @@ let package = Package(
         .target(
             name: "KioskKit",
             dependencies: [
-                "CardReceipts", "EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging,
+                "CardReceipts", "ContactlessMetrics", "EMVContactless", "ProximityReader", "SmartCard", "Waiting",
+                crypto,
+                logging,
             ]),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
@@ -166,13 +173,16 @@ let package = Package(
             name: "KioskBridge",
             dependencies: [
                 "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "ComposableCheckout",
+                "ContactlessMetrics",
                 "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages",
                 "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
             name: "KioskBridgeServer",
-            dependencies: ["KioskBridge", "Waiting", logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
+            dependencies: [
+                "ContactlessMetrics", "KioskBridge", "Waiting", logging, nioCore, nioHTTP1, nioPosix, nioWebSocket,
+            ],
             resources: [.embedInCode("Page")]),
 
         // Tools.
@@ -208,9 +218,9 @@ let package = Package(
             name: "kiosk-host",
             dependencies: [
                 "CServiceManager", "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders",
-                "CardReceipts", "ComposableCheckout", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient",
-                "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
-                "TravelDocument", argumentParser, logging,
+                "CardReceipts", "ComposableCheckout", "ContactlessMetrics", "EMVContactless", "KioskKit",
+                "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
+                "TravelDocument", "Waiting", argumentParser, coreMetrics, logging, nioCore, nioHTTP1, nioPosix,
             ],
             path: "Tools/kiosk-host", exclude: ["chromium-policies.json", "kiosk-host.1"]),
         .executableTarget(
@@ -307,6 +317,7 @@ let package = Package(
         // The sources themselves: folders, imports, the picture of targets.
         .testTarget(name: "ArchitectureTests"),
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
+        .testTarget(name: "ContactlessMetricsTests", dependencies: ["ContactlessMetrics", "TestSupport", coreMetrics]),
         // The program whose memory DocumentTaintTests search for the holder of a document.
         .executableTarget(
             name: "tainted-document", dependencies: ["CWipedHeap", "CardReaders", "SmartCard", "TravelDocument"],
@@ -417,8 +428,9 @@ let package = Package(
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
-                "payment-worker", "psp-sandbox", "KioskKit", "KioskTestSupport", "IntegrationPatterns",
-                "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto,
+                "payment-worker", "psp-sandbox", "ContactlessMetrics", "KioskKit", "KioskTestSupport",
+                "IntegrationPatterns", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator",
+                "TestSupport", coreMetrics, crypto,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         // The guide's source as published, and therefore without our settings (below).
@@ -429,15 +441,17 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "ComposableCheckout", "JourneyGuide",
-                "KioskBridge", "KioskKit",
+                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "ComposableCheckout",
+                "ContactlessMetrics", "JourneyGuide", "KioskBridge", "KioskKit",
                 "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
-                "TravelDocument", "USBTestSupport", crypto,
+                "TravelDocument", "USBTestSupport", coreMetrics, crypto,
             ],
             exclude: ["JourneyGuide", "Judges"]),
         .testTarget(
             name: "KioskBridgeServerTests",
-            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker", nioEmbedded],
+            dependencies: [
+                "ContactlessMetrics", "KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker", nioEmbedded,
+            ],
             exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",

@@ -1,3 +1,5 @@
+import ContactlessMetrics
+
 /// The decision who may talk with the host, made in one place and without I/O.
 ///
 /// The checks come in a fixed order, and the first that fails decides: address, host, origin, handshake, token.
@@ -28,6 +30,17 @@ struct Admission {
             case .address, .origin: 403
             case .anotherPage: 409
             case .host: 421
+            }
+        }
+
+        var label: MetricTable.Refusal {
+            switch self {
+            case .address: .address
+            case .host: .host
+            case .origin: .origin
+            case .handshake: .handshake
+            case .token: .token
+            case .anotherPage: .anotherPage
             }
         }
     }

@@ -1,3 +1,4 @@
+import ContactlessMetrics
 import Foundation
 import KioskBridge
 import Logging
@@ -80,6 +81,7 @@ final class Doors: Sendable {
 
     func refuse(_ refusal: Admission.Refusal, on channel: any Channel) {
         logger.notice("a page is refused", metadata: ["reason": "\(refusal)"])
+        metrics.refusedPages.add(refusal.label)
         let id = ObjectIdentifier(channel)
         refusals.withLock { $0[id] = refusal }
         channel.closeFuture.whenComplete { [weak self] _ in self?.forget(id) }

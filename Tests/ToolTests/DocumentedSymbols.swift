@@ -49,6 +49,7 @@ enum DocumentedSymbols {
         "ComposableCheckout/Scopes/CheckoutScope.swift": .init(
             given: "root: CompositionRoot", before: "func show(_ state: CheckoutState) {}"),
         "ComposableCheckout/Texts/InputLocalizable.swift": .init(),
+        "ContactlessMetrics/Exposition.swift": .init("CoreMetrics"),
         "EMVContactless/Dictionary/DataElement.swift": .init(
             "SmartCard"),
         "EMVContactless/EntryPoint/ContactlessTerminal.swift": .init(

@@ -53,6 +53,7 @@ import Testing
         "apdu-trace card --authorities": "the keys that go with it", "apdu-trace redact --authorities": "the same",
         "apdu-trace merge --junit": "the same as of replay", "apdu-trace merge --results": "the same as of replay",
         "apdu-trace replay --results": "for merge; what is shown is shown all the same",
+        "kiosk-host --metrics-file": "replaced again and again, for another program",
         "apdu-trace replay --junit": "the name that CI systems have for it; what is shown is shown all the same",
         "virtual-reader --pcscd-log": "another program's log", "psp-sandbox --books": "read and written",
         "psp-sandbox --card-data-key": "read and written",

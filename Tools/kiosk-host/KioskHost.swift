@@ -1,5 +1,7 @@
 import ArgumentParser
 import CardReaders
+import ContactlessMetrics
+import CoreMetrics
 import EMVContactless
 import Foundation
 import KioskBridge
@@ -34,7 +36,7 @@ struct KioskHost: AsyncParsableCommand {
 
             EXIT STATUS
               0  ended by a signal, or because the browser was closed
-              2  the command line is invalid, or the port is in use
+              2  the command line is invalid, or the port or the socket is in use
               5  the virtual kiosk or the browser failed at the start
             """,
         version: PackageVersion.current)
@@ -116,6 +118,23 @@ struct KioskHost: AsyncParsableCommand {
             valueName: "file|folder"))
     var trust: [String] = []
 
+    @Option(
+        name: .customLong("metrics-socket"),
+        help: .init("Answer GET /metrics on this Unix socket, in the text format of Prometheus.", valueName: "path"))
+    var metricsSocket: String?
+
+    @Option(
+        name: .customLong("metrics-file"),
+        help: .init(
+            "Write the metrics to this file at each interval, for the textfile collector of node_exporter.",
+            valueName: "file"))
+    var metricsFile: String?
+
+    @Option(
+        name: .customLong("metrics-interval"),
+        help: .init("The interval at which the metrics are written to the file.", valueName: "seconds"))
+    var metricsInterval = 60
+
     @Flag(name: .shortAndLong, help: "Write what pages ask to standard error, without their data.")
     var verbose = false
 
@@ -123,6 +142,7 @@ struct KioskHost: AsyncParsableCommand {
         ProgramExit.takeSignals {
             ServiceManager.tellStopping()
             Browser.close()
+            await MetricsPlaces.end()
             await Machine.giveBack()
         }
         await ProgramExit.whenDone {
@@ -150,6 +170,9 @@ struct KioskHost: AsyncParsableCommand {
         for name in virtual ? [document, card] : [] where Demonstration.card(name) == nil {
             throw ValidationError("no card “\(name)”: virtual-reader --list-cards shows them")
         }
+        guard (1...86_400).contains(metricsInterval) else {
+            throw ValidationError("--metrics-interval takes 1 to 86400")
+        }
         guard (0...60_000).contains(pause) else { throw ValidationError("--pause takes 0 to 60000") }
         do { _ = try faults } catch { throw ValidationError("\(error): virtual-reader --list-faults shows them") }
     }
@@ -171,6 +194,8 @@ struct KioskHost: AsyncParsableCommand {
             handler.logLevel = verbose ? .debug : .warning
             return handler
         }
+        let exposition = Exposition()
+        if (metricsSocket ?? metricsFile) != nil { MetricsSystem.bootstrap(exposition) }
         let files = try files()
         let kiosk = try await Kiosk(self, texts: files["/strings.js"]?.bytes)
         let server = BridgeServer(
@@ -178,6 +203,7 @@ struct KioskHost: AsyncParsableCommand {
         do { try await server.start() } catch {
             throw ToolError.usage("no server", error.description)
         }
+        try await MetricsPlaces.open(self, exposition)
         var address = await server.address
         if checkout { address.append(queryItems: [URLQueryItem(name: "checkout", value: nil)]) }
         Terminal.print(address.absoluteString)
@@ -197,6 +223,7 @@ struct KioskHost: AsyncParsableCommand {
         for await wasInUse in endings {
             Browser.close()
             await server.stop()
+            await MetricsPlaces.end()
             guard wasInUse else {
                 throw ToolError(
                     status: 5, summary: "the browser ended at once",

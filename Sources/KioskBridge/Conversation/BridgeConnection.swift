@@ -1,3 +1,5 @@
+import ContactlessMetrics
+
 /// The host's end of one page's connection, which a transport feeds.
 ///
 /// The transport calls ``receive(_:)`` once per text message, in order, and ``close()`` when the page has gone.
@@ -10,12 +12,22 @@
         case close(code: UInt16, reason: String)
     }
 
+    /// A request, for the metrics.
+    struct Request {
+        let action: MetricTable.Action
+        let start = ContinuousClock.now
+
+        init(_ action: MetricTable.Action) { self.action = action }
+    }
+
     private weak var host: BridgeHost?
     /// The secret that admitted the page.
     let token: String
     var conversation: BridgeConversation
     /// The requests that are being carried out.
     var tasks: [String: Task<Void, Never>] = [:]
+    /// The requests that are not answered.
+    var requests: [String: Request] = [:]
     private let send: @Sendable (Output) -> Void
     private static let start = ContinuousClock.now
 
@@ -40,4 +52,23 @@
     public func close() { host?.disconnect(self) }
 
     func put(_ output: Output) { send(output) }
+
+    /// Counts a request that has ended.
+    func count(_ correlationId: String, _ status: MetricTable.Status) {
+        guard let request = requests.removeValue(forKey: correlationId) else { return }
+        metrics.requests.add(request.action, status)
+        metrics.requestTime.add(request.action, since: request.start)
+    }
+}
+
+extension MetricTable.Status {
+    init(_ status: BridgeResponseStatus) {
+        self =
+            switch status {
+            case .success: .success
+            case .unsupported: .unsupported
+            case .cancelled: .cancelled
+            case .error: .error
+            }
+    }
 }

@@ -1,3 +1,4 @@
+import ContactlessMetrics
 import Crypto
 public import Foundation
 import Logging
@@ -69,7 +70,7 @@ extension BridgeHostDelegate {
 
     private var custom: [String: CustomCapability] = [:]
     private var handlers: [any BridgeRequestHandler] = []
-    private var connection: BridgeConnection?
+    private var connection: BridgeConnection? { didSet { metrics.pageConnected.set(to: isConnected) } }
     private var toldCapabilities: [String: CapabilityState] = [:]
     private let received = Multicast<BridgeMessage>(keeping: .newest(64))
     /// The tasks that end with the host.
@@ -79,7 +80,10 @@ extension BridgeHostDelegate {
 
     public convenience init(hostVersion: String) { self.init(configuration: Configuration(hostVersion: hostVersion)) }
 
-    public init(configuration: Configuration) { self.configuration = configuration }
+    public init(configuration: Configuration) {
+        self.configuration = configuration
+        metrics.pageConnected.set(to: false)
+    }
 
     deinit { for watch in watches { watch.cancel() } }
 
@@ -159,7 +163,10 @@ extension BridgeHostDelegate {
         data: [String: JSONValue]?, error: BridgeErrorPayload?
     ) {
         let actions = connection.conversation.answer(correlationId, status, data: data, error: error)
-        if !actions.isEmpty, status != .success { lastError = error }
+        if !actions.isEmpty {
+            connection.count(correlationId, MetricTable.Status(status))
+            if status != .success { lastError = error }
+        }
         carryOut(actions, of: connection)
     }
 
@@ -224,10 +231,15 @@ extension BridgeHostDelegate {
             case .close(let code, let reason):
                 logger.notice("closing a page's connection", metadata: ["code": "\(code)", "reason": "\(reason)"])
                 connection.put(.close(code: code, reason: reason))
-            case .refused(let error): lastError = error
-            case .abandon(let correlationId): connection.tasks.removeValue(forKey: correlationId)?.cancel()
+            case .refused(let error):
+                lastError = error
+                metrics.refusedMessages.add()
+            case .abandon(let correlationId):
+                connection.count(correlationId, .abandoned)
+                connection.tasks.removeValue(forKey: correlationId)?.cancel()
             case .notice(let message): observe(message)
             case .perform(let request):
+                connection.requests[request.correlationId] = .init(MetricTable.Action(of: request.payload.action))
                 observe(request)
                 perform(request, of: connection)
             }

@@ -1,3 +1,4 @@
+import ContactlessMetrics
 public import Foundation
 import Logging
 public import ProximityReader
@@ -85,7 +86,7 @@ public actor PaymentForwarder {
 
     private let store: PaymentCardReaderStore
     private let ledger: ProximityReaderSystem.Ledger
-    private let psp: any PaymentServiceProvider
+    private let psp: MeasuredService
     private let pace: Pace
     private let clock: any Clock<Duration>
     private let chance: @Sendable () -> Double
@@ -140,7 +141,7 @@ public actor PaymentForwarder {
     ) {
         self.store = store
         ledger = ProximityReaderSystem.Ledger(of: store)
-        self.psp = psp
+        self.psp = MeasuredService(service: psp)
         self.pace = pace
         self.clock = clock
         self.chance = chance
@@ -548,6 +549,7 @@ public actor PaymentForwarder {
         guard !payments.isEmpty else { return }
         for payment in payments {
             if payment.state == .approved { lastReport.approved += 1 } else { lastReport.declined += 1 }
+            metrics.forwardedPayments.add(payment.state == .approved ? .approved : .declined)
             (pending[payment.id], failures[payment.id], lastReport.undecided[payment.id]) = (nil, nil, nil)
             suspects.remove(payment.id)
         }
@@ -587,6 +589,7 @@ public actor PaymentForwarder {
                 (failures[payment], lastReport.undecided[payment]) = (nil, nil)
                 suspects.remove(payment)
                 lastReport.setAside.append(payment)
+                metrics.forwardedPayments.add(.setAside)
             } catch {
                 // It is not stored any more, or is tried once more.
                 logger.warning("payment \(payment) is not set aside: \(type(of: error))")

@@ -1,3 +1,4 @@
+import ContactlessMetrics
 public import Foundation
 import Logging
 public import ProximityReader
@@ -120,11 +121,31 @@ extension TapToPayService {
         }
     }
 
-    /// Asks the payment service.
+    /// Asks the payment service, and counts the result.
     ///
     /// - Returns: the answer, and the payment, which is to be settled.
     private func ask(
         _ kind: UnsettledPayment.Kind, _ card: PaymentCardReadResult, _ amount: Decimal, _ currency: String
+    ) async throws -> (result: PaymentResult, open: OpenPayment) {
+        let label = kind == .payment ? MetricTable.PaymentKind.payment : .refund
+        do {
+            let answer = try await answer(to: kind, card, amount, currency)
+            metrics.payments.add(label, answer.result.status == .approved ? .approved : .declined)
+            return answer
+        } catch {
+            switch error {
+            case TapToPayError.outcomeUnknown: metrics.payments.add(label, .unknown)
+            case is PaymentServiceError: metrics.payments.add(label, .refused)
+            // The payment service was not asked, or another call had its answer reversed.
+            default: break
+            }
+            tellUnsettled()
+            throw error
+        }
+    }
+
+    private func answer(
+        to kind: UnsettledPayment.Kind, _ card: PaymentCardReadResult, _ amount: Decimal, _ currency: String
     ) async throws -> (result: PaymentResult, open: OpenPayment) {
         guard let cardData = card.paymentCardData else { throw TapToPayError.noCardData }
         guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
@@ -196,8 +217,12 @@ extension TapToPayService {
     private func close(_ open: OpenPayment) async {
         // Before any wait: a reversal that is requested in the meantime is recorded anew.
         if unsettled[open.payment.id] === open { unsettled[open.payment.id] = nil }
+        tellUnsettled()
         await open.settle()
     }
+
+    /// Tells the metrics how many payments are not settled.  One that is being asked about is told when that has ended.
+    private func tellUnsettled() { metrics.unsettledPayments.set(to: Double(unsettled.count)) }
 
     // MARK: Unknown results and reversals
 
@@ -262,6 +287,7 @@ extension TapToPayService {
     @discardableResult public func reverse(_ key: String) async throws -> Bool {
         let open = unsettled[key] ?? journal.reversal(of: key)
         unsettled[key] = open
+        tellUnsettled()
         var failure: (any Error)?
         do { try await open.willReverse() } catch { failure = error }
         // It can be attempted even without a disk.
@@ -278,8 +304,10 @@ extension TapToPayService {
         for pause in pauses.map(Optional.some) + [nil] {
             do {
                 try await confirmReversal(payment)
+                metrics.reversals.add(.confirmed)
                 return true
             } catch {
+                metrics.reversals.add(.unconfirmed)
                 logger.warning("the reversal of \(payment.id) was not confirmed: \(type(of: error))")
             }
             guard let pause else { break }
@@ -301,9 +329,9 @@ extension TapToPayService {
     private func answer<Answer: Sendable>(
         _ question: @escaping @Sendable (any PaymentServiceProvider) async throws -> Answer
     ) async throws -> Answer {
-        try await toTheEnd { [psp, answerTime] in
+        try await toTheEnd { [measured, answerTime] in
             try await waiting(atMost: answerTime, or: PaymentServiceError.noAnswer("nothing within \(answerTime)")) {
-                try await question(psp)
+                try await question(measured)
             }
         }
     }
@@ -317,6 +345,7 @@ extension TapToPayService {
             logger.notice("payment \(open.payment.id) of an earlier run is not settled")
             unsettled[open.payment.id] = open
         }
+        tellUnsettled()
         guard unsettled.values.contains(where: Self.isSwept) else { return }
         let (firstLook, look) = AsyncStream.makeStream(of: Void.self)
         sweep?.cancel()

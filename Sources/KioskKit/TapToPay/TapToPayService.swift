@@ -8,6 +8,7 @@ import Waiting
 public actor TapToPayService {
     public nonisolated let reader: PaymentCardReader
     public nonisolated let psp: any PaymentServiceProvider
+    let measured: MeasuredService
     private var session: PaymentCardReaderSession?
     private var preparation: Task<PaymentCardReaderSession, any Error>?
     /// The number of times that the reader was prepared.
@@ -59,6 +60,7 @@ public actor TapToPayService {
         decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
     ) {
         self.psp = psp
+        measured = MeasuredService(service: psp)
         self.reader = reader
         self.pauses = pauses
         self.reversalPause = reversalPause
@@ -100,7 +102,7 @@ public actor TapToPayService {
         // A reader that was gone has returned: no other token is needed.
         if let session, await session.isGood { return session }
         fetches += 1
-        let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken(within: .seconds(60)))
+        let token = PaymentCardReader.Token(rawValue: try await measured.fetchReaderToken(within: .seconds(60)))
         try await reader.acceptTerms(of: token)
         return try await reader.prepare(using: token)
     }

@@ -1,4 +1,5 @@
 package import CardEncryption
+import ContactlessMetrics
 import Crypto
 import Dispatch
 package import Foundation
@@ -101,6 +102,7 @@ package actor RecordStore {
         wasOpen = true
         try withdrawUnwanted(from: opened)
         book = opened
+        opened.ledger.measure()
         return opened
     }
 
@@ -149,6 +151,10 @@ package actor RecordStore {
                 sequence = book.sequence
             }
         }
+        if let event = MetricTable.StoreEvent(draft.kind) {
+            metrics.storedPayments.add(event, by: max(1, payments.count))
+        }
+        book.ledger.measure()
         // Compacting may have freed space.
         if !payments.isEmpty { reserve.restore(for: book.ledger.payments.count) }
         if !outcomes.isEmpty { outcomesChanged.send(()) }
@@ -202,6 +208,8 @@ package actor RecordStore {
             }
             throw error
         }
+        metrics.storedPayments.add(.stored)
+        book.ledger.measure()
     }
 
     /// Returns the key of the hashes by which the store knows cards.
@@ -397,6 +405,7 @@ package actor RecordStore {
                 reason: reason, since: pause?.since ?? now(),
                 until: now().addingTimeInterval(duration / .seconds(1)))
         }
+        metrics.forwardingPaused.set(to: reason != nil)
     }
 
     /// Returns the receipt data of a stored payment; nil if it is not stored.

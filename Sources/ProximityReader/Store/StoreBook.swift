@@ -1,4 +1,5 @@
 import CardEncryption
+import ContactlessMetrics
 import Crypto
 import Foundation
 import GRDB
@@ -179,6 +180,7 @@ final class StoreBook {
     static func told(_ error: any Error) -> StoreFailure {
         let failure = StoreFailure(error)
         logger.error("store: \(failure)")
+        if let reason = MetricTable.StoreFailureReason(failure) { metrics.storeFailures.add(reason) }
         return failure
     }
 
@@ -245,6 +247,7 @@ final class StoreBook {
         deciding outcomes: [ProximityReaderSystem.Ledger.Outcome] = []
     ) throws {
         guard !hasFailed else { throw StoreFailure.system(Int(SQLITE_MISUSE), "a write has failed before") }
+        let start = ContinuousClock.now
         // Look up the rows now: the book may have been compacted since the payments were looked up.
         let places = payments.compactMap { ledger.payments[$0.id]?.entry }
         do {
@@ -264,6 +267,7 @@ final class StoreBook {
             throw Self.told(error)
         }
         writeHead()
+        metrics.storeTime.add(since: start)
         if !payments.isEmpty { compactIfDue(at: time) }
     }
 

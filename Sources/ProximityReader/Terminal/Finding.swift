@@ -1,3 +1,4 @@
+import ContactlessMetrics
 import Foundation
 import Logging
 import SmartCard
@@ -37,7 +38,10 @@ extension PaymentTerminal {
     }
 
     private func findReader() async throws -> AttachedReader {
-        defer { finding = nil }
+        defer {
+            finding = nil
+            metrics.readerPresent.set(to: attached != nil)
+        }
         let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime)
         attached = found
         // The watch begins here: a loss of a reader that is not the terminal's yet would be reported to nobody.

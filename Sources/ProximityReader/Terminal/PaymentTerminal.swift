@@ -1,3 +1,4 @@
+import ContactlessMetrics
 import EMVContactless
 package import Foundation
 package import SmartCard
@@ -26,7 +27,7 @@ package actor PaymentTerminal {
     weak var toldEnd: TerminalSession?
 
     /// The reader, while it is present.
-    var attached: AttachedReader?
+    var attached: AttachedReader? { didSet { metrics.readerPresent.set(to: attached != nil) } }
     /// The task that finds the reader, shared by all callers.
     var finding: Task<AttachedReader, any Error>?
     /// The task that searches for the reader while it is gone.

@@ -1,5 +1,6 @@
 import CardEncryption
 import CardReaders
+import ContactlessMetrics
 import EMVContactless
 import Foundation
 import Logging
@@ -11,6 +12,9 @@ struct RunningRead {
     var life: ReadLife
     let session: TerminalSession
     let answer: Delivery<TapResult>
+    let requested: MetricTable.Request
+    /// The time at which its last card was detected.
+    var detected: ContinuousClock.Instant?
     var task: Task<Void, Never>?
     /// Its time limits, which go with it: a task that sleeps for each would stay for minutes.
     var limits: [Deadlines.ID] = []
@@ -30,7 +34,7 @@ extension PaymentTerminal {
         let before = lastRead
         reads[id] = RunningRead(
             life: ReadLife(returnsAtOnce: request.options.returnReadResultImmediately),
-            session: request.session, answer: answer)
+            session: request.session, answer: answer, requested: request.label)
         reading = id
         let task = Task {
             await perform(transaction, request, after: before)
@@ -75,6 +79,7 @@ extension PaymentTerminal {
     /// - Returns: the refusal of the event.
     @discardableResult func happen(_ event: ReadLife.Event, in id: UUID) -> (any Error)? {
         guard let actions = reads[id]?.life.next(event) else { return CancellationError() }
+        if case .field(.cardDetected) = event { reads[id]?.detected = .now }
         var refusal: (any Error)?
         for action in actions {
             switch action {
@@ -85,15 +90,23 @@ extension PaymentTerminal {
                 logger.error("the reader does not answer")
                 (attached, lastRead) = (nil, nil)
             case .leaveCard: isCardLeft = true
-            case .makeRoom: if reading == id { reading = nil }
+            case .makeRoom:
+                if reading == id { reading = nil }
+                if let detected = reads[id]?.detected { metrics.cardTime.add(since: detected) }
             case .checkSession:
                 do { if let session = reads[id]?.session { try check(session) } } catch { refusal = error }
             case .refuse(let error): refusal = error
-            case .answer(let result): reads[id]?.answer.deliver(.success(result))
-            case .fail(let error): reads[id]?.answer.deliver(.failure(error))
+            case .answer(let result): end(id, with: .success(result))
+            case .fail(let error): end(id, with: .failure(error))
             }
         }
         return refusal
+    }
+
+    private func end(_ id: UUID, with result: Result<TapResult, any Error>) {
+        guard let read = reads[id] else { return }
+        metrics.reads.add(read.requested, MetricTable.ReadResult(result))
+        read.answer.deliver(result)
     }
 
     func proceed(_ event: ReadLife.Event, in id: UUID) throws {

@@ -1,3 +1,4 @@
+import ContactlessMetrics
 import EMVContactless
 import Foundation
 import Logging
@@ -31,7 +32,11 @@ extension PaymentTerminal {
         guard !isAsleep else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
         guard !isPreparing, reading == nil else { throw PaymentCardReaderError.readerBusy }
         isPreparing = true
-        defer { isPreparing = false }
+        var label = MetricTable.Preparation.failed
+        defer {
+            isPreparing = false
+            metrics.preparations.add(label)
+        }
         events.send(.updateProgress(0))
         do {
             let (token, end, preparation) = try await terms()
@@ -49,6 +54,7 @@ extension PaymentTerminal {
             guard attached != nil else { throw PaymentCardReaderError.unsupported }
             let session = TerminalSession(token, end: end, storingAfter: preparation)
             begin(session)
+            label = .prepared
             events.send(.updateProgress(100))
             return HeldSession(session: session, terminal: self)
         } catch let error as PaymentCardReaderError {

@@ -33,10 +33,12 @@ def memory(kiosk):
 
 
 async def idle(browser, programs):
-    """A kiosk with a page and nothing to do does not wake up, but for libdispatch's own look at its threads once a second."""
+    """A kiosk with a page and nothing to do does not wake up, but for libdispatch's own look at its threads once a second; nor do
+    metrics that nobody asks for."""
     kiosk = Kiosk(programs)
     try:
-        await kiosk.start()
+        await kiosk.start("--metrics-socket", f"{kiosk.folder}/metrics.sock", "--metrics-file", f"{kiosk.folder}/kiosk.prom",
+                          "--metrics-interval", "3600")
         page = await browser.page(kiosk.address)
         await page.view("launcher")
         seen = []
