@@ -450,7 +450,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: [
-                "ContactlessMetrics", "KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker", nioEmbedded,
+                "ContactlessMetrics", "KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker",
+                nioEmbedded,
             ],
             exclude: ["Judges"]),
         .testTarget(

@@ -161,16 +161,27 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         for name in ["kiosk-host.service", "kiosk-host.socket"] {
             var text = try String(contentsOf: Self.folder.appending(path: name), encoding: .utf8)
-            text.replace("/usr/bin/kiosk-host", with: Program.built("kiosk-host"))
             if name.hasSuffix(".service") { text += more }
+            text.replace("/usr/bin/kiosk-host", with: Program.built("kiosk-host"))
             try Data(text.utf8).write(to: folder.appending(path: name))
         }
         try await body(folder.path)
     }
 
-    @Test("systemd has nothing to say against the units")
+    /// A drop-in of the folder.
+    private static func dropIn(_ name: String) throws -> String {
+        try "\n" + String(contentsOf: folder.appending(path: "kiosk-host-\(name).conf"), encoding: .utf8)
+    }
+
+    @Test("systemd has nothing to say against the units, with and without what is for some kiosks")
     func verify() async throws {
-        try await withUnits { folder in
+        for more in try ["", Self.dropIn("devices"), Self.dropIn("metrics")] {
+            try await verify(more)
+        }
+    }
+
+    private func verify(_ more: String) async throws {
+        try await withUnits(more) { folder in
             let outcome = try await Program.run([
                 "systemd-analyze", "verify", "--man=no", "\(folder)/kiosk-host.service", "\(folder)/kiosk-host.socket",
             ])
@@ -180,14 +191,12 @@ import Testing
     }
 
     @Test(
-        "The service's exposure is 1.2 through pcscd, and 1.6 where it drives devices itself", arguments: [false, true])
-    func exposure(withDevices: Bool) async throws {
-        let more =
-            try withDevices
-            ? String(contentsOf: Self.folder.appending(path: "kiosk-host-devices.conf"), encoding: .utf8) : ""
-        try await withUnits("\n" + more) { folder in
+        "The service's exposure is 1.2 through pcscd, with metrics or without, and 1.6 where it drives devices itself",
+        arguments: [("", 12), ("metrics", 12), ("devices", 16)])
+    func exposure(name: String, threshold: Int) async throws {
+        try await withUnits(name.isEmpty ? "" : Self.dropIn(name)) { folder in
             let outcome = try await Program.run([
-                "systemd-analyze", "security", "--offline=true", "--threshold=\(withDevices ? 16 : 12)",
+                "systemd-analyze", "security", "--offline=true", "--threshold=\(threshold)",
                 "\(folder)/kiosk-host.service",
             ])
             #expect(outcome.status == 0, "\(outcome.output.split(separator: "\n").last ?? "") \(outcome.error)")
