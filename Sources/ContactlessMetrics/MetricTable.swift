@@ -212,6 +212,7 @@ extension MetricTable {
         case captureDocument = "camera.document.capture"
         case captureSelfie = "camera.selfie.capture"
         case say = "speech.say"
+        case stopSaying = "speech.stop"
         case checkout
         /// An action of the application, or one that nobody knows.
         case other
