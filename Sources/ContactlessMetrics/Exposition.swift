@@ -5,8 +5,9 @@ import Synchronization
 ///
 ///     MetricsSystem.bootstrap(Exposition())
 ///
-/// It has each counter and histogram from the start, with 0, a gauge once it is known, and nothing else: the metrics of other libraries go nowhere, and its
-/// memory does not grow.  Applications with more metrics use another backend, which gets this package's metrics as well.
+/// It has each counter and histogram from the start, with 0, a gauge once it is known, and nothing else: the metrics of
+/// other libraries go nowhere, and its memory does not grow.  Applications with more metrics use another backend, which gets
+/// this package's metrics as well.
 public final class Exposition: MetricsFactory {
     /// The media type of ``text``, with the version of the format.
     public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
