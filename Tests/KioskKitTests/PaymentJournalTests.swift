@@ -149,6 +149,24 @@ import Testing
         #expect(await bench.psp.reversals == [] && bench.entries == [])
     }
 
+    @Test("the next run has an entry, though a program that was just being started has its descriptor, too")
+    func copiedDescriptor() async throws {
+        let copies = Mutex<[Int32]>([])
+        defer { for copy in copies.withLock({ $0 }) { close(copy) } }
+        let faulty = Faulty()
+        faulty.state.withLock { $0.remove = EROFS }
+        var disk = faulty.disk
+        disk.write = { [write = disk.write] descriptor, bytes, offset in
+            copies.withLock { $0.append(dup(descriptor)) }
+            return write(descriptor, bytes, offset)
+        }
+        let bench = try await KioskBench(disk: disk)
+        _ = try await bench.service.authorize(try await bench.readCard(), amount: 12.34, currency: "EUR")
+        #expect(bench.entries.count == 1 && copies.withLock { !$0.isEmpty })
+        _ = try await bench.nextRun()
+        #expect(bench.entries == [])
+    }
+
     @Test("of a tap, too, the disk has the decision before anybody is told")
     func settledBeforeCompleted() async throws {
         let faulty = Faulty()

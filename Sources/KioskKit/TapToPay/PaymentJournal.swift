@@ -160,20 +160,20 @@ package final class PaymentJournal: Sendable {
         guard !path.hasSuffix(".new") else {
             // The file never got its name: the payment service was not asked.
             _ = disk.remove(path)
-            close(descriptor)
+            Self.unlock(descriptor)
             return .nothing
         }
         guard path.hasSuffix(".payment") else {
-            close(descriptor)
+            Self.unlock(descriptor)
             return .unreadable("its name is not one of the journal's")
         }
         let entry: (Record, [State], length: Int)
         do { entry = try Self.read(descriptor, size: here.st_size) } catch {
-            close(descriptor)
+            Self.unlock(descriptor)
             return .unreadable(error.description)
         }
         guard self.path(entry.0.key, "payment") == path else {
-            close(descriptor)
+            Self.unlock(descriptor)
             return .unreadable("its name is that of another payment")
         }
         let open = OpenPayment(
@@ -182,6 +182,12 @@ package final class PaymentJournal: Sendable {
         guard entry.1.last == .settled else { return .payment(open) }
         _ = disk.remove(path)
         return .nothing
+    }
+
+    /// Ends the lock at once: a child process that has forked and not yet executed its program has the descriptor, too.
+    fileprivate static func unlock(_ descriptor: Int32) {
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
     }
 
     /// The maximum length of an entry.
@@ -327,7 +333,7 @@ package final class OpenPayment: Sendable {
 
     deinit { letGo() }
 
-    private func letGo() { if let file = file.withLock({ $0.take() }) { close(file.descriptor) } }
+    private func letGo() { if let file = file.withLock({ $0.take() }) { PaymentJournal.unlock(file.descriptor) } }
 
     package var state: PaymentJournal.State { stand.withLock { $0.state } }
     /// True if the payment has to be reversed, or was.
@@ -444,7 +450,7 @@ package final class OpenPayment: Sendable {
             stand.withLock { $0.written = state }
         } catch {
             unlink(name)
-            close(descriptor)
+            PaymentJournal.unlock(descriptor)
             throw error
         }
     }
