@@ -254,9 +254,13 @@ let package = Package(
         .executableTarget(
             name: "checkout",
             dependencies: [
-                "CWipedHeap", "ComposableCheckout", "EMVContactless", "SandboxClient", argumentParser,
+                "CWipedHeap", "CheckoutTerminal", "ComposableCheckout", "EMVContactless", "SandboxClient", argumentParser,
             ],
-            path: "Examples/checkout"),
+            path: "Examples/checkout", exclude: ["CheckoutTerminal"]),
+        // A checkout's renderer for terminals.
+        .target(
+            name: "CheckoutTerminal", dependencies: ["ComposableCheckout", "EMVContactless"],
+            path: "Examples/checkout/CheckoutTerminal"),
         .executableTarget(
             name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program"),
@@ -264,8 +268,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
-                "CWipedHeap", argumentParser, logging,
+                "CheckoutTerminal", "ComposableCheckout", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient",
+                "SmartCard", "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging,
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CheckoutTerminal
 import ComposableCheckout
 import EMVContactless
 import Foundation

@@ -7,6 +7,7 @@ import ProximityReader
 import SandboxClient
 import SmartCard
 import SmartCardSimulator
+import WalletPasses
 
 @main
 struct Kiosk: AsyncParsableCommand {
@@ -25,9 +26,13 @@ struct Kiosk: AsyncParsableCommand {
             With --loyalty a phone is tapped that has a loyalty pass and a card: the pass is read first, members pay 10 % less, \
             and the card pays in the same tap. A card without a pass pays the full amount.
 
+            With --checkout the customer chooses how to pay: by tap, with a voucher, and with --card-entry by a card whose \
+            number is typed, which brings a terminal into the scope of PCI DSS. “<” goes back.
+
             EXAMPLES
               kiosk                   12.34 EUR
               kiosk --loyalty         member number, discount and payment in one tap of a virtual iPhone
+              kiosk --checkout        methods, a tap, and what becomes of the payment
               kiosk 5.00 10.51        the second is declined: psp-sandbox --help has the amounts' meanings
               kiosk --reader 1.00     with the reader that is attached
               kiosk --offline 5.00 10.51 1.96
@@ -53,6 +58,15 @@ struct Kiosk: AsyncParsableCommand {
 
     @Flag(help: "Read loyalty passes and payments in one tap.")
     var loyalty = false
+
+    @Flag(help: "Show a checkout, in which the customer chooses how to pay.")
+    var checkout = false
+
+    @Flag(help: "With --checkout: let customers enter cards by hand.")
+    var cardEntry = false
+
+    @Option(help: .init("With --checkout: the language, as de or fr-CA.", valueName: "language"))
+    var language = "en"
 
     /// The name of the card on the software reader.
     var presentedCard: String { card ?? (loyalty ? "phone-apple" : "visa") }
@@ -88,6 +102,10 @@ struct Kiosk: AsyncParsableCommand {
         guard !loyalty || !(offline || forward) else {
             throw ValidationError("--loyalty goes without --offline and --forward.")
         }
+        guard !checkout || !(offline || forward || loyalty) else {
+            throw ValidationError("--checkout goes without --offline, --forward and --loyalty.")
+        }
+        guard checkout || !cardEntry else { throw ValidationError("--card-entry goes with --checkout.") }
         guard VirtualCards.named(presentedCard) != nil else {
             throw ValidationError(
                 "No card “\(presentedCard)”: there are \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
@@ -109,7 +127,7 @@ struct Kiosk: AsyncParsableCommand {
             let isDone =
                 if offline || forward { try await storeAndForward() } else if loyalty {
                     try await takeLoyalPayments()
-                } else { try await takePayments() }
+                } else if checkout { try await takeCheckouts() } else { try await takePayments() }
             guard isDone else { throw ExitCode(1) }
         } catch let error as ExitCode {
             throw error
@@ -119,29 +137,44 @@ struct Kiosk: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: true if all payments were approved.
-    private func takePayments() async throws -> Bool {
+    /// Starts the payment service unless one is named, and the reader with somebody who follows what it says.
+    ///
+    /// - Parameters:
+    ///   - passes: what the terminal reads of passes.
+    ///   - work: gets the terminal and the payment service's address.
+    func withService(
+        passes: PassConfiguration? = nil, _ work: (TapToPayService, URL) async throws -> Bool
+    ) async throws -> Bool {
         let sandbox = service == nil ? try await SandboxProcess() : nil
         defer { withExtendedLifetime(sandbox) {} }
         guard let address = service.flatMap(URL.init(string:)) ?? sandbox?.address else { return false }
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        if let virtual {
-            ProximityReaderSystem.bootstrap(try Demonstration.configuration(VirtualReader(virtual)).validated())
-        }
+        var configuration =
+            try virtual.map { try Demonstration.configuration(VirtualReader($0)) }
+            ?? ProximityReaderSystem.Configuration()
+        configuration.passes = passes
+        ProximityReaderSystem.bootstrap(try configuration.validated())
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
         let guide = guide(service.reader, virtual)
         defer { guide.cancel() }
-        let transactions = TapTransactions(service)
-        var areApproved = true
-        for amount in amounts {
-            print("\(amount) \(currency)")
-            let outcome = await Self.pay(amount, currency, transactions, service)
-            areApproved = areApproved && outcome
+        return try await work(service, address)
+    }
+
+    /// - Returns: true if all payments were approved.
+    private func takePayments() async throws -> Bool {
+        try await withService { service, _ in
+            let transactions = TapTransactions(service)
+            var areApproved = true
+            for amount in amounts {
+                print("\(amount) \(currency)")
+                let outcome = await Self.pay(amount, currency, transactions, service)
+                areApproved = areApproved && outcome
+            }
+            return areApproved
         }
-        return areApproved
     }
 
     /// - Returns: true if the payment was approved.
@@ -167,26 +200,29 @@ struct Kiosk: AsyncParsableCommand {
 
     /// Tells the customer the next step; a virtual card takes it at once.
     private static func follow(
-        _ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ card: () -> (any VirtualCard)?
+        _ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ tell: (String) -> Void,
+        _ card: () -> (any VirtualCard)?
     ) {
         switch event {
         case .readyForTap:
-            print("  Present your card")
+            tell("  Present your card")
             if let virtual, let card = card() { virtual.insert(card) }
-        case .readRetry: print("  Present your card again")
+        case .readRetry: tell("  Present your card again")
         case .removeCard:
-            print("  Remove your card")
+            tell("  Remove your card")
             virtual?.remove()
         default: break
         }
     }
 
-    /// Guides the customer until the task is cancelled.
+    /// Guides the customer until the task is cancelled.  A checkout has its own words.
     func guide(_ reader: PaymentCardReader, _ virtual: SoftwareACR122U?) -> Task<Void, Never> {
         print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(presentedCard)”")")
-        return Task { [events = reader.events, presentedCard, loyalty] in
+        return Task { [events = reader.events, presentedCard, loyalty, checkout] in
             for await event in events {
                 Self.follow(event, virtual) {
+                    if !checkout { print($0) }
+                } _: {
                     loyalty ? Demonstration.card(presentedCard) : VirtualCards.named(presentedCard)
                 }
             }

@@ -12,33 +12,22 @@ extension Kiosk {
 
     /// - Returns: true if all payments were approved.
     func takeLoyalPayments() async throws -> Bool {
-        let sandbox = service == nil ? try await SandboxProcess() : nil
-        defer { withExtendedLifetime(sandbox) {} }
-        guard let address = service.flatMap(URL.init(string:)) ?? sandbox?.address else { return false }
-        print("Payment service: \(address.absoluteString)")
-
-        let virtual = reader ? nil : SoftwareACR122U()
-        var configuration =
-            try virtual.map { try Demonstration.configuration(VirtualReader($0)) }
-            ?? ProximityReaderSystem.Configuration()
-        configuration.passes = try Demonstration.merchant()
-        ProximityReaderSystem.bootstrap(try configuration.validated())
-        let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
-        try await service.initialize()
-        let guide = guide(service.reader, virtual)
-        defer { guide.cancel() }
-        var areApproved = true
-        for text in amounts {
-            print("\(text) \(currency)")
-            guard let currency = Currency[currency], let amount = Self.amount(text, of: currency) else { return false }
-            do {
-                areApproved = try await Self.pay(amount, currency, service) && areApproved
-            } catch {
-                print("  Not paid: \(error.localizedDescription)")
-                areApproved = false
+        try await withService(passes: try Demonstration.merchant()) { service, _ in
+            var areApproved = true
+            for text in amounts {
+                print("\(text) \(currency)")
+                guard let currency = Currency[currency], let amount = Self.amount(text, of: currency) else {
+                    return false
+                }
+                do {
+                    areApproved = try await Self.pay(amount, currency, service) && areApproved
+                } catch {
+                    print("  Not paid: \(error.localizedDescription)")
+                    areApproved = false
+                }
             }
+            return areApproved
         }
-        return areApproved
     }
 
     /// - Returns: true if the payment was approved.

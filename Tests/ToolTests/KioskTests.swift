@@ -6,6 +6,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct KioskTests {
     /// The card's file: TEST.
     private static let account = "4761739001010010"
+    /// A published test number of Visa: TEST.
+    private static let typed = "4111111111111111"
 
     /// A folder for what a kiosk keeps, removed with this object.
     private final class Folder: Sendable {
@@ -49,6 +51,35 @@ import Testing
         let card = try await kiosk("--card", "visa-decline")
         #expect(
             card.status == 1 && card.output.hasSuffix("  Not paid: The card declined. Try another one.\n"), "\(card)")
+    }
+
+    @Test("with --checkout the customer chooses: a tap, a voucher, a declined tap and another way, in their language")
+    func checkout() async throws {
+        let sandbox = try await RunningSandbox()
+        let outcome = try await Program.run(
+            [Program.built("kiosk"), "--service", sandbox.address, "--checkout", "--language", "de", "5.00", "6.00", "10.51"],
+            environment: Self.environment(Folder()), input: "1\n2\nGIFT-2026\n1\n<\n")
+        #expect(outcome.status == 1 && outcome.error.isEmpty, "\(outcome)")
+        // What the reader says, and how often, is the reader's.
+        let steps = ["Kontaktlos", "Halten Sie Karte oder Telefon an den Leser.", "Danke. Die Zahlung ist erfolgt."]
+        let places = steps.compactMap { outcome.output.range(of: $0)?.lowerBound }
+        #expect(places.count == 3 && places == places.sorted(), "\(outcome)")
+        #expect(outcome.output.contains("\n  5,00 EUR\n") && outcome.output.contains("\n  6,00 EUR\n"))
+        #expect(outcome.output.contains("Die Zahlung ist nicht erfolgt."))
+        #expect(
+            try await sandbox.payments().map { $0["status"] as? String } == ["approved", "approved", "declined"])
+    }
+
+    @Test("with --card-entry a card is typed, and only with --checkout")
+    func cardEntry() async throws {
+        let input = ["1", Self.typed, "12/39", "123", "Test", "DE", "50667", "", ""].joined(separator: "\n")
+        let outcome = try await Program.run(
+            [Program.built("kiosk"), "--checkout", "--card-entry"], environment: Self.environment(Folder()), input: input)
+        #expect(outcome.status == 0 && outcome.output.contains("  12.34 EUR 411111******1111\n"), "\(outcome)")
+        #expect(!outcome.output.contains(Self.typed))
+        for arguments in [["--card-entry"], ["--checkout", "--loyalty"], ["--checkout", "--offline"]] {
+            #expect(try await Program.run([Program.built("kiosk")] + arguments).status == 64)
+        }
     }
 
     @Test("with --loyalty one tap of a phone has the member's number, the discount and the payment")

@@ -1,40 +1,50 @@
-import ComposableCheckout
+package import ComposableCheckout
 import EMVContactless
 import Foundation
 
 /// The checkout on a terminal.
-struct TerminalFront {
+package struct TerminalFront {
     private let checkout: CheckoutScope
     private let texts: InputLocalizable
     private let terminal: Terminal
     /// A person's answer that goes back.
     private static let back = "<"
 
-    init(_ checkout: CheckoutScope, _ texts: InputLocalizable, _ terminal: Terminal) {
+    package init(_ checkout: CheckoutScope, _ texts: InputLocalizable, _ terminal: Terminal) {
         (self.checkout, self.texts, self.terminal) = (checkout, texts, terminal)
     }
 
     /// Follows the checkout's routes to its end.
     ///
     /// - Returns: true if the payment was made.
-    func run() async -> Bool {
+    package func run() async -> Bool {
         let routes = checkout.navigator.navigationEvents
         let start = Task { await checkout.start() }
         defer { start.cancel() }
+        var tap: Task<Void, Never>?
         for await route in routes {
+            // What the reader said last stands before what became of it.
+            tap?.cancel()
+            await tap?.value
+            tap = nil
             // Another one is shown by now, which follows.
             guard route == checkout.navigator.route else { continue }
             switch route {
             case .start: terminal.show(texts.text("checkout.loading"))
             case .methodSelection: guard await choose() else { return false }
-            case .method(let id): guard await show(id) else { return false }
+            case .method(let id):
+                guard let scope = await scope(of: id) else { return false }
+                if let scope = scope as? TapScope { tap = Task { await follow(scope) } } else {
+                    guard await fill(scope) else { return false }
+                }
             case .processing: terminal.show(texts.text("checkout.processing"))
             case .challenge(let page):
                 terminal.show(texts.text("checkout.challenge"))
                 terminal.show("  \(page.absoluteString)")
             case .success(let result):
                 terminal.show(texts.text("checkout.success"))
-                terminal.show("  \(money(result.amount, result.currency)) \(result.token?.masked ?? "")")
+                let parts = [money(result.amount, result.currency), result.token?.masked].compactMap(\.self)
+                terminal.show("  \(parts.joined(separator: " "))")
                 return true
             case .failure(let error): guard await fail(error) else { return false }
             }
@@ -77,22 +87,32 @@ struct TerminalFront {
         return parts.joined(separator: ", ")
     }
 
-    /// - Returns: false at the end of the input.
-    private func show(_ id: String) async -> Bool {
+    private func scope(of id: String) async -> (any PaymentMethodScope)? {
         guard case .ready(let configuration) = checkout.currentState,
-            let method = configuration.methods.first(where: { $0.id == id }),
-            let scope = try? await checkout.getPaymentMethodScope(for: method)
-        else { return false }
+            let method = configuration.methods.first(where: { $0.id == id })
+        else { return nil }
+        return try? await checkout.getPaymentMethodScope(for: method)
+    }
+
+    /// Shows what the customer is to do at the reader.  The checkout's routes tell the outcome.
+    private func follow(_ tap: TapScope) async {
+        for await state in tap.state where !state.isOutcome { terminal.show("  \(texts.text(state.textKey))") }
+    }
+
+    // MARK: Forms
+
+    /// - Returns: false at the end of the input.
+    private func fill(_ scope: any PaymentMethodScope) async -> Bool {
         switch scope {
-        case let form as CardFormScope: return await fill(form, configuration)
+        case let form as CardFormScope:
+            guard case .ready(let configuration) = checkout.currentState else { return false }
+            return await fill(form, configuration)
         case let voucher as VoucherScope: return await fill(voucher)
         default:
             await checkout.back()
             return true
         }
     }
-
-    // MARK: Forms
 
     private func fill(_ form: CardFormScope, _ configuration: CheckoutConfiguration) async -> Bool {
         var done: Set<ComposableInputElementType> = []

@@ -2,8 +2,10 @@ import Foundation
 import Glibc
 
 /// Lines from a person, one for each question, and lines to them.
-final class Terminal: Sendable {
+package final class Terminal: Sendable {
     private static let longestLine = 512
+
+    package init() {}
 
     func show(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }
 
