@@ -254,7 +254,8 @@ let package = Package(
         .executableTarget(
             name: "checkout",
             dependencies: [
-                "CWipedHeap", "CheckoutTerminal", "ComposableCheckout", "EMVContactless", "SandboxClient", argumentParser,
+                "CWipedHeap", "CheckoutTerminal", "ComposableCheckout", "EMVContactless", "SandboxClient",
+                argumentParser,
             ],
             path: "Examples/checkout", exclude: ["CheckoutTerminal"]),
         // A checkout's renderer for terminals.
@@ -268,7 +269,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "CheckoutTerminal", "ComposableCheckout", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient",
+                "CheckoutTerminal", "ComposableCheckout", "KioskKit", "ProximityReader", "EMVContactless",
+                "SandboxClient",
                 "SmartCard", "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging,
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),

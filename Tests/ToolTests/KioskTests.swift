@@ -57,7 +57,10 @@ import Testing
     func checkout() async throws {
         let sandbox = try await RunningSandbox()
         let outcome = try await Program.run(
-            [Program.built("kiosk"), "--service", sandbox.address, "--checkout", "--language", "de", "5.00", "6.00", "10.51"],
+            [
+                Program.built("kiosk"), "--service", sandbox.address, "--checkout", "--language", "de", "5.00", "6.00",
+                "10.51",
+            ],
             environment: Self.environment(Folder()), input: "1\n2\nGIFT-2026\n1\n<\n")
         #expect(outcome.status == 1 && outcome.error.isEmpty, "\(outcome)")
         // What the reader says, and how often, is the reader's.
@@ -74,7 +77,8 @@ import Testing
     func cardEntry() async throws {
         let input = ["1", Self.typed, "12/39", "123", "Test", "DE", "50667", "", ""].joined(separator: "\n")
         let outcome = try await Program.run(
-            [Program.built("kiosk"), "--checkout", "--card-entry"], environment: Self.environment(Folder()), input: input)
+            [Program.built("kiosk"), "--checkout", "--card-entry"], environment: Self.environment(Folder()),
+            input: input)
         #expect(outcome.status == 0 && outcome.output.contains("  12.34 EUR 411111******1111\n"), "\(outcome)")
         #expect(!outcome.output.contains(Self.typed))
         for arguments in [["--card-entry"], ["--checkout", "--loyalty"], ["--checkout", "--offline"]] {

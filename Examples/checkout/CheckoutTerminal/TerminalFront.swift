@@ -34,7 +34,9 @@ package struct TerminalFront {
             case .methodSelection: guard await choose() else { return false }
             case .method(let id):
                 guard let scope = await scope(of: id) else { return false }
-                if let scope = scope as? TapScope { tap = Task { await follow(scope) } } else {
+                if let scope = scope as? TapScope {
+                    tap = Task { await follow(scope) }
+                } else {
                     guard await fill(scope) else { return false }
                 }
             case .processing: terminal.show(texts.text("checkout.processing"))
