@@ -7,7 +7,8 @@ customers.
     host_trials.py PROGRAMS customers COUNT      customers, and the memory of page and service
     host_trials.py PROGRAMS idle                 wake-ups of a kiosk with nothing to do
     host_trials.py PROGRAMS flood                a payment with a flood of messages behind it
-    host_trials.py PROGRAMS numbers              both, memory and first view against their limits
+    host_trials.py PROGRAMS checkout             a checkout's states, and when the page shows them
+    host_trials.py PROGRAMS numbers              all of these, memory and first view against their limits
 
 PROGRAMS is the folder of kiosk-host and psp-sandbox.  Prints what was seen, and exits with 1 at what must not be.
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
-from host_numbers import flood, idle, numbers  # noqa: E402
+from host_numbers import checkout, flood, idle, numbers  # noqa: E402
 from page_browser import Browser  # noqa: E402
 
 
@@ -221,7 +222,8 @@ CUSTOMER = """(async () => {
   for (const action of ['journey.payment', 'order.pay', 'receipt.print', 'action.finish']) await press(action);
 })()"""
 
-TRIALS = {"killed": killed, "pages": pages, "customers": customers, "idle": idle, "flood": flood, "numbers": numbers}
+TRIALS = {"killed": killed, "pages": pages, "customers": customers, "idle": idle, "flood": flood,
+          "checkout": checkout, "numbers": numbers}
 
 
 async def main(programs, trial, *arguments):
