@@ -121,6 +121,7 @@ let package = Package(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .systemLibrary(name: "CQRCode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CServiceManager", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // For executables: a program that links it wipes its heap memory when freeing it.  No library depends on it.
         .target(name: "CWipedHeap"),
@@ -217,8 +218,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk-host",
             dependencies: [
-                "CServiceManager", "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders",
-                "CardReceipts", "ComposableCheckout", "ContactlessMetrics", "EMVContactless", "KioskKit",
+                "CQRCode", "CServiceManager", "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap",
+                "CardReaders", "CardReceipts", "ComposableCheckout", "ContactlessMetrics", "EMVContactless", "KioskKit",
                 "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
                 "TravelDocument", "Waiting", argumentParser, coreMetrics, logging, nioCore, nioHTTP1, nioPosix,
             ],

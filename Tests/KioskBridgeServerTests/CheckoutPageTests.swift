@@ -6,7 +6,9 @@ import Testing
 /// `kiosk-host` with a payment sandbox.
 @Suite(
     .timeLimit(.minutes(10)), .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
-    .enabled(if: PageTests.packages, "jsonschema or axe-core-python is not installed from PyPI"))
+    .enabled(if: PageTests.packages, "jsonschema or axe-core-python is not installed from PyPI"),
+    .enabled(
+        if: ["qrencode", "zbarimg"].allSatisfy { Program.isInstalled($0) }, "qrencode or zbar-tools is not installed"))
 struct CheckoutPageTests {
     /// A group of checks of `Judges/page_judge.py --checkout`.
     enum Group: String, CaseIterable {
@@ -16,6 +18,8 @@ struct CheckoutPageTests {
         case form
         /// What comes and goes, failures, and a page that is left, lost and loaded anew.
         case ways
+        /// The code of the bank's challenge is read off the screen, in any colors and sizes.
+        case code
         /// A state changes what differs; the time until it is shown, printed.
         case states
     }
@@ -48,7 +52,7 @@ struct CheckoutPageTests {
         #expect(outcome.status == 0, "\(outcome)")
         for text in [
             "card: 378282*****0005 Danke. Die Zahlung ist erfolgt.",
-            "challenge: Please confirm the payment with your bank.", "declined: The payment was not made.",
+            "challenge: Please confirm the payment with your bank. Scan the code", "declined: The payment was not made.",
             "tap: Thank you. The payment was made. Total: €12.34 The receipt is being printed.",
             "voucher: Thank you. The payment was made.", "you saved €1.23", "no card comes back",
             "nothing in the profile, in the log, in the service's files",

@@ -18,27 +18,35 @@ import Testing
         let orders = Orders()
         let host = BridgeHost(hostVersion: "1")
         let service: InMemoryCheckoutRepository
+        /// Nil where no customer is challenged.
+        let bank: Bank?
         private(set) var page: Page
 
         /// - Parameters:
         ///   - configure: sets the service's answers.
         ///   - amount: of the service's session.
         ///   - methods: fetches the methods; nil: the service.
+        ///   - challenge: the address at which the bank challenges each customer; nil: at none.
         ///   - opening: takes the order at its price, before a checkout is opened.
         init(
             _ configure: (InMemoryCheckoutRepository) async -> Void = { _ in }, amount: Decimal = 12.34,
             methods: (any PaymentMethodRepository)? = nil, pricing: PaymentCapability.Pricing? = nil,
-            passes: PassCapability? = nil, opening: @escaping @Sendable (KioskOrder) async throws -> Void = { _ in }
+            passes: PassCapability? = nil, challenge: String? = nil, qrCode: CheckoutCapability.QRCodeDrawing? = nil,
+            opening: @escaping @Sendable (KioskOrder) async throws -> Void = { _ in }
         ) async throws {
             service = try InMemoryCheckoutRepository(session: "s", amount: amount, currency: "EUR")
             await configure(service)
             let service = service
+            let bank = challenge.map { Bank(service: service, page: $0) }
+            self.bank = bank
+            if bank != nil { await service.setDecisions { _ in .challenge } }
             if let passes { host.register(passes) }
             host.register(
-                CheckoutCapability(orders: orders, pricing: pricing, passes: passes) { order, locale in
+                CheckoutCapability(orders: orders, pricing: pricing, passes: passes, qrCode: qrCode) { order, locale in
                     try await opening(order)
                     return try await CompositionRoot(
-                        configurations: service, methods: methods ?? service, tokens: service, payments: service,
+                        configurations: service, methods: methods ?? service, tokens: service,
+                        payments: bank ?? service,
                         permitsCardEntry: true, idleTime: nil, language: locale.identifier(.bcp47),
                         pauses: [.milliseconds(1)]
                     ).checkout()
@@ -94,6 +102,35 @@ import Testing
             try await enter("EXPIRY_DATE", "12/49")
             try await enter("CVV", CheckoutCapabilityTests.code)
             try await page.wait("button") { self.isSubmitEnabled }
+        }
+    }
+
+    /// A bank that challenges each customer at an address of the test's, which is met when the test says so.
+    private final class Bank: PaymentRepository {
+        let service: InMemoryCheckoutRepository
+        let page: String
+        private let (met, meet) = AsyncStream<Void>.makeStream()
+
+        init(service: InMemoryCheckoutRepository, page: String) { (self.service, self.page) = (service, page) }
+
+        func confirm() { meet.yield() }
+
+        func pay(_ request: PaymentRequest, idempotencyKey: String) async throws(CheckoutError)
+            -> ComposableCheckout.PaymentResult
+        {
+            var result = try await service.pay(request, idempotencyKey: idempotencyKey)
+            result.challenge = URL(string: page)
+            return result
+        }
+
+        func result(for idempotencyKey: String) async throws(CheckoutError) -> ComposableCheckout.PaymentResult? {
+            try await service.result(for: idempotencyKey)
+        }
+
+        func completeChallenge(of paymentID: String) async throws(CheckoutError) -> ComposableCheckout.PaymentResult {
+            for await _ in met { break }
+            await service.answerChallenge(of: paymentID, passed: true)
+            return try await service.completeChallenge(of: paymentID)
         }
     }
 
@@ -153,6 +190,43 @@ import Testing
         #expect(kiosk.field("CARD_NUMBER")?["value"] as? String == "424242******4242")
         let amount = kiosk.state["amount"] as? [String: Any]
         #expect((amount?["text"] as? String)?.hasPrefix("12,34") == true)
+    }
+
+    @Test(
+        "The bank's challenge has a code for the customer's phone: of a page of the web that a code holds, and where there are codes",
+        arguments: [
+            ("https://bank.example/challenges/1?id=%C3%A9", true, true),
+            ("http://127.0.0.1:8080/challenges/1", true, true), ("HTTPS://bank.example/", true, true),
+            ("https://bank.example/" + String(repeating: "x", count: 80), true, false),
+            ("https://bank.example/challenges/1", false, false), ("javascript:alert(1)", true, false),
+            ("data:text/html,pay", true, false), ("tel:+4930901820", true, false), ("otpauth://totp/bank", true, false),
+            ("//bank.example/challenges/1", true, false),
+        ])
+    func challenge(_ address: String, _ hasCodes: Bool, _ isCoded: Bool) async throws {
+        // A row for each byte of the address, which the test reads back.
+        let drawing: CheckoutCapability.QRCodeDrawing = { text in
+            guard text.utf8.count < 80 else { return nil }
+            return text.utf8.map { byte in (0..<8).map { byte << $0 & 0x80 != 0 } }
+        }
+        let kiosk = try await Kiosk(challenge: address, qrCode: hasCodes ? drawing : nil)
+        try await kiosk.fillCard()
+        _ = try await kiosk.page.request("checkout.submit")
+        try await kiosk.wait(for: "challenge")
+        #expect(kiosk.state["page"] as? String == address)
+        let code = kiosk.state["code"] as? [String: Any]
+        let rows = code?["modules"] as? [String]
+        let read = rows.map { String(decoding: $0.compactMap { UInt8($0, radix: 2) }, as: UTF8.self) }
+        #expect(read == (isCoded ? address : nil))
+        #expect(code?["label"] as? String == (isCoded ? "QR code of the bank’s address" : nil))
+        #expect((kiosk.state["hint"] as? String)?.hasPrefix("Scan the code") == (isCoded ? true : nil))
+        let said = (kiosk.state["said"] as? [[String: Any]] ?? []).compactMap { $0["key"] as? String }
+        #expect(said.contains("checkout.challenge-code") == isCoded)
+        _ = try await kiosk.page.request("checkout.locale", #"{"locale":"fr-FR"}"#)
+        try await kiosk.page.wait("French") { (kiosk.state["text"] as? String)?.contains("banque") == true }
+        #expect((kiosk.state["code"] as? [String: Any])?["modules"] as? [String] == rows)
+        kiosk.bank?.confirm()
+        try await kiosk.wait(for: "success")
+        #expect(kiosk.state["code"] == nil && kiosk.state["page"] == nil && kiosk.state["hint"] == nil)
     }
 
     @Test("A page that goes away ends the checkout; one that comes during a payment is shown its outcome")
@@ -383,7 +457,9 @@ import Testing
         "All that a page is told in a checkout is as the schema says",
         .enabled(if: schemaJudge != nil, "jsonschema is not installed from PyPI"))
     func schema() async throws {
-        let kiosk = try await Kiosk()
+        let kiosk = try await Kiosk(
+            challenge: "https://bank.example/challenges/1",
+            qrCode: { _ in [[Bool]](repeating: [Bool](repeating: true, count: 21), count: 21) })
         try await kiosk.select("voucher")
         try await kiosk.enter("VOUCHER_CODE", "A")
         _ = try await kiosk.page.request("checkout.back")
@@ -394,6 +470,8 @@ import Testing
         try await kiosk.enter("EXPIRY_DATE", "12/49")
         try await kiosk.enter("CVV", Self.code)
         _ = try await kiosk.page.request("checkout.submit")
+        try await kiosk.wait(for: "challenge")
+        kiosk.bank?.confirm()
         try await kiosk.wait(for: "success")
         // Whatever is to be said can be said.
         let spoken = try SpeechTexts(languages: ["en"], rows: [:]).withCheckout()
@@ -403,7 +481,10 @@ import Testing
             #expect(try !spoken.text(key, "en", one["values"] as? [String: String] ?? [:]).isEmpty)
             return key
         }
-        #expect(Set(keys).isSuperset(of: ["selection.title", "method.card", "checkout.total", "checkout.success"]))
+        #expect(
+            Set(keys).isSuperset(of: [
+                "selection.title", "method.card", "checkout.total", "checkout.challenge-code", "checkout.success",
+            ]))
         let texts = try JSONSerialization.data(withJSONObject: kiosk.page.texts)
         let file = FileManager.default.temporaryDirectory.appending(path: "checkout-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: file) }

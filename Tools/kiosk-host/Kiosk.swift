@@ -137,7 +137,9 @@ import TravelDocument
     private func checkout(
         _ service: TapToPayService, _ passes: PassCapability, _ options: KioskHost
     ) -> CheckoutCapability {
-        CheckoutCapability(orders: orders, pricing: { Self.price($0, $1) }, passes: passes) {
+        CheckoutCapability(
+            orders: orders, pricing: { Self.price($0, $1) }, passes: passes, qrCode: QRCode.modules(of:)
+        ) {
             [address, permitsCardEntry = options.cardEntry] order, locale in
             guard let address else { throw BridgeErrorPayload(.unsupported, "there is no payment service") }
             let session = try await HTTPCheckoutRepository.openSession(

@@ -4,7 +4,7 @@
 // and a secret is never written into one: the service tells it masked, and the mask stands below.
 
 import style from "./checkout.css" with { type: "css" };
-import { element, icon } from "./dom.js";
+import { drawing, element, icon } from "./dom.js";
 import { keypad } from "./keypad.js";
 import { button, content, isReady, sign, views } from "./views.js";
 
@@ -310,15 +310,28 @@ function form(view) {
 }
 
 const plain = (picture, tone, ...more) => (view) => [
-  content(sign(picture, tone), heading(view, told.text), lead(view, told.hint), ...more.map((part) => part(view)), comment(view)),
+  content(picture && sign(picture, tone), heading(view, told.text), lead(view, told.hint), ...more.map((part) => part(view)), comment(view)),
   choices([], "primary"),
 ];
 
-/** Where the customer confirms the payment: in a window of its own, as this one waits. */
+/** A QR code: a bar for each run of dark modules, and four light modules around them all (ISO/IEC 18004:2015, 6.3.8). */
+function code({ label, modules }) {
+  const bars = modules.flatMap((row, y) =>
+    [...row.matchAll(/1+/g)].map(({ 0: { length }, index }) => `M${index} ${y}h${length}v1h-${length}z`));
+  const size = modules.length + 8;
+  return drawing({ viewBox: `-4 -4 ${size} ${size}`, role: "img", "aria-label": label, class: "code" }, [bars.join("")]);
+}
+
+/** Where the customer confirms the payment: on their phone; without a code in a window of its own, as this one waits. */
 function challengePage() {
   const page = URL.parse(told.page);
-  return /^https?:$/.test(page?.protocol)
-    ? element("p", {}, element("a", { href: page.href, target: "_blank", rel: "noopener noreferrer" }, page.host)) : null;
+  if (!/^https?:$/.test(page?.protocol)) return null;
+  const host = element("bdi", {}, page.host);
+  return [
+    told.code && code(told.code),
+    element("p", { class: "address" },
+      told.code ? host : element("a", { href: page.href, target: "_blank", rel: "noopener noreferrer" }, host)),
+  ];
 }
 
 const reference = ({ phrase }) => element("p", {}, phrase("reference", { reference: told.order }));
@@ -328,7 +341,7 @@ const routes = {
   methodSelection,
   method: (view) => (told.tap ? tap(view) : form(view)),
   processing: plain("clock", "calm", sums),
-  challenge: plain("phone", "attention", challengePage, sums),
+  challenge: (view) => plain(told.code ? null : "phone", "attention", challengePage, sums)(view),
   failure: (view) => (told.hint ? plain("cross", "bad") : plain("question", "attention", reference))(view),
   success: (view) => [
     content(sign("tick", "good"), heading(view, told.text), card(), loyalty(view), sums(view), comment(view)),

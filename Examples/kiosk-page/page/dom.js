@@ -29,20 +29,20 @@ const drawings = {
   print: ["M7 8V3h10v5", "M7 17H4V9h16v8h-3", "M7 14h10v7H7z"],
 };
 
-/** A drawing beside a text that says the same. */
-export function icon(name) {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", "icon");
-  for (const line of drawings[name]) {
-    const path = document.createElementNS(space, "path");
-    path.setAttribute("d", line);
-    svg.append(path);
-  }
+/** Makes an SVG with a path for each line. */
+export function drawing(attributes, lines) {
+  const make = (name, given) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(given)) made.setAttribute(key, value);
+    return made;
+  };
+  const svg = make("svg", attributes);
+  svg.append(...lines.map((d) => make("path", { d })));
   return svg;
 }
+
+/** A drawing beside a text that says the same. */
+export const icon = (name) => drawing({ viewBox: "0 0 24 24", "aria-hidden": "true", class: "icon" }, drawings[name]);
 
 /** The address of an image in memory; the caller revokes it. */
 export function imageAddress({ imageData, mimeType }) {

@@ -60,6 +60,8 @@ extension InputLocalizable {
         checkout.loading = One moment, please …
         checkout.processing = The payment is being processed.
         checkout.challenge = Please confirm the payment with your bank.
+        checkout.challenge-code = Scan the code with your phone’s camera. It opens the address below it.
+        checkout.code = QR code of the bank’s address
         checkout.success = Thank you. The payment was made.
         checkout.failure = The payment was not made.
         checkout.unknown = It is not known yet whether the payment was made. Please ask our staff.

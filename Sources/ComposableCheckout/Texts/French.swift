@@ -60,6 +60,8 @@ extension InputLocalizable {
         checkout.loading = Un instant, s’il vous plaît …
         checkout.processing = Le paiement est en cours.
         checkout.challenge = Veuillez confirmer le paiement auprès de votre banque.
+        checkout.challenge-code = Scannez le code avec l’appareil photo de votre téléphone. Il ouvre l’adresse indiquée en dessous.
+        checkout.code = Code QR avec l’adresse de la banque
         checkout.success = Merci. Le paiement a été effectué.
         checkout.failure = Le paiement n’a pas été effectué.
         checkout.unknown = On ne sait pas encore si le paiement a été effectué. Veuillez vous adresser au \

@@ -60,6 +60,8 @@ extension InputLocalizable {
         checkout.loading = Einen Moment bitte …
         checkout.processing = Die Zahlung wird bearbeitet.
         checkout.challenge = Bitte bestätigen Sie die Zahlung bei Ihrer Bank.
+        checkout.challenge-code = Scannen Sie den Code mit der Kamera Ihres Telefons. Er öffnet die Adresse, die darunter steht.
+        checkout.code = QR-Code mit der Adresse der Bank
         checkout.success = Danke. Die Zahlung ist erfolgt.
         checkout.failure = Die Zahlung ist nicht erfolgt.
         checkout.unknown = Es ist noch nicht bekannt, ob die Zahlung erfolgt ist. Bitte wenden Sie sich an \

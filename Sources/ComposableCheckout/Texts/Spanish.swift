@@ -60,6 +60,8 @@ extension InputLocalizable {
         checkout.loading = Un momento, por favor …
         checkout.processing = El pago se está procesando.
         checkout.challenge = Confirme el pago con su banco.
+        checkout.challenge-code = Escanee el código con la cámara de su teléfono. Abre la dirección que figura debajo.
+        checkout.code = Código QR con la dirección del banco
         checkout.success = Gracias. El pago se ha realizado.
         checkout.failure = El pago no se ha realizado.
         checkout.unknown = Aún no se sabe si el pago se ha realizado. Consulte al personal.

@@ -11,6 +11,8 @@ import Logging
 @MainActor public final class CheckoutCapability: BridgeRequestHandler {
     /// Opens a checkout of an order at the payment service, in the customer's language.
     public typealias Opening = @Sendable (KioskOrder, Locale) async throws -> CheckoutScope
+    /// Draws a text as a QR code: true for each dark module, row by row, without the quiet zone; nil if no code holds it.
+    public typealias QRCodeDrawing = @Sendable (_ text: String) -> [[Bool]]?
 
     private enum Action: String, CaseIterable {
         case start, select, search, update, leave, chooseNetwork, submit, back, retry, cancel, locale
@@ -26,6 +28,8 @@ import Logging
         let scope: CheckoutScope
         /// The route that is shown, whose outcome the orders have.
         var route = CheckoutRoute.start
+        /// The modules with which the customer's phone opens the bank's page; nil without a challenge or a code.
+        var code: [[Bool]]?
         var method: (any PaymentMethodScope)?
         /// Shows the routes one after the other, to the end of the checkout.
         var routes: Task<Void, Never>?
@@ -36,6 +40,7 @@ import Logging
     private let orders: any KioskOrders
     private let pricing: PaymentCapability.Pricing?
     private let passes: PassCapability?
+    private let qrCode: QRCodeDrawing?
     private let open: Opening
     private weak var host: BridgeHost?
     private var session: Session?
@@ -48,12 +53,15 @@ import Logging
     ///   - orders: what is to be paid.
     ///   - pricing: fixes the price, knowing the passes that the customer has shown; nil: it is the order's.
     ///   - passes: reads the passes; nil: there are none.
+    ///   - qrCode: draws the address at which the customer meets the bank's challenge, for their phone; nil: the page gets the
+    ///     address alone.
     ///   - open: opens a checkout of the order at its price, as ``ComposableCheckout/CompositionRoot`` makes one.
     public init(
         orders: any KioskOrders, pricing: PaymentCapability.Pricing? = nil, passes: PassCapability? = nil,
-        open: @escaping Opening
+        qrCode: QRCodeDrawing? = nil, open: @escaping Opening
     ) {
-        (self.orders, self.pricing, self.passes, self.open) = (orders, pricing, passes, open)
+        (self.orders, self.pricing, self.passes) = (orders, pricing, passes)
+        (self.qrCode, self.open) = (qrCode, open)
     }
 
     public let actions = Action.allCases.map(\.name)
@@ -229,12 +237,21 @@ import Logging
         }
         let isOver = route == .start && session.route != .start
         self.session?.route = route
+        self.session?.code = code(of: route)
         self.session?.methodWatch?.cancel()
         self.session?.method = nil
         if case .method = route { await watchMethod(of: scope) }
         tell()
         if isOver { end() }
         return !isOver
+    }
+
+    /// Draws the address of a challenge, if it is one that a phone opens in its browser.
+    private func code(of route: CheckoutRoute) -> [[Bool]]? {
+        guard case .challenge(let page) = route, ["http", "https"].contains(page.scheme?.lowercased()) else {
+            return nil
+        }
+        return qrCode?(page.absoluteString)
     }
 
     /// Returns the scope of the method that the checkout is at; nil elsewhere.
@@ -295,7 +312,7 @@ import Logging
     private var state: JSONValue? {
         session.map {
             CheckoutJSON(order: $0.order, price: $0.price, locale: locale, texts: texts).state(
-                of: $0.scope, route: $0.route, method: $0.method)
+                of: $0.scope, route: $0.route, method: $0.method, code: $0.code)
         }
     }
 

@@ -14,7 +14,10 @@ struct CheckoutJSON {
     let locale: Locale
     let texts: InputLocalizable
 
-    func state(of scope: CheckoutScope, route: CheckoutRoute, method: (any PaymentMethodScope)?) -> JSONValue {
+    /// - Parameter code: the modules of a challenge's code.
+    func state(
+        of scope: CheckoutScope, route: CheckoutRoute, method: (any PaymentMethodScope)?, code: [[Bool]]?
+    ) -> JSONValue {
         var state: [String: JSONValue] = ["order": .string(order.id)]
         var (amount, surcharge, actions) = (price.amount, Decimal(0), [Action]())
         switch route {
@@ -39,6 +42,12 @@ struct CheckoutJSON {
             state["route"] = "challenge"
             state["text"] = text("checkout.challenge")
             state["page"] = .string(page.absoluteString)
+            guard let code else { break }
+            state["hint"] = text("checkout.challenge-code")
+            state["code"] = [
+                "label": text("checkout.code"),
+                "modules": .array(code.map { row in .string(String(row.map { $0 ? "1" : "0" })) }),
+            ]
         case .success(let result):
             state["route"] = "success"
             state["text"] = text("checkout.success")
@@ -51,7 +60,8 @@ struct CheckoutJSON {
             actions = Self.actions(after: error, scope.paymentMethodSelection.currentState)
         }
         state["said"] = .array(
-            (headings(of: scope, route, method).map { ($0, nil) } + sumKeys(surcharge, amount)).map(said))
+            (headings(of: scope, route, method, hasCode: code != nil).map { ($0, nil) } + sumKeys(surcharge, amount))
+                .map(said))
         state["amount"] = money(amount)
         state["sums"] = .array(sums(surcharge, amount))
         if surcharge > 0 { state["surcharge"] = money(surcharge) }
@@ -73,7 +83,7 @@ struct CheckoutJSON {
 
     /// The keys of the texts that tell what is shown.
     private func headings(
-        of scope: CheckoutScope, _ route: CheckoutRoute, _ method: (any PaymentMethodScope)?
+        of scope: CheckoutScope, _ route: CheckoutRoute, _ method: (any PaymentMethodScope)?, hasCode: Bool
     ) -> [String] {
         switch route {
         case .start: []
@@ -85,7 +95,7 @@ struct CheckoutJSON {
             }
         case .method: [(method as? TapScope)?.currentState.textKey ?? method?.method.nameKey].compactMap(\.self)
         case .processing: ["checkout.processing"]
-        case .challenge: ["checkout.challenge"]
+        case .challenge: ["checkout.challenge"] + (hasCode ? ["checkout.challenge-code"] : [])
         case .success: ["checkout.success"]
         case .failure(.transport(_, mayHaveHappened: true)): ["checkout.unknown"]
         case .failure(let error): ["checkout.failure", "recovery.\(error.recovery.rawValue)"]

@@ -138,6 +138,8 @@ export interface Checkout {
   tap?: { state: PaymentState; text: string };
   /** Where the customer confirms the payment. */
   page?: string;
+  /** A QR code of that page for the customer's phone: 1 is dark, row by row, without the quiet zone. */
+  code?: { label: string; modules: string[] };
   card?: string;
   /** Whether there can be a receipt: of a card that was read. */
   receipt?: boolean;

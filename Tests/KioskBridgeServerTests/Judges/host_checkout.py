@@ -111,7 +111,7 @@ async def by_card(page, sandbox):
 
 
 async def filled_in(page, sandbox):
-    """The browser fills in the card without a key; the bank asks the customer."""
+    """The browser fills in the card without a key; the bank asks the customer, whose phone reads where."""
     await begin(page)
     await page.click("method.card")
     await page.until(at("card"))
@@ -126,10 +126,14 @@ async def filled_in(page, sandbox):
     await page.until(at("challenge"))
     await has_no_card(page, CHALLENGED, CODE)
     print("challenge:", await text(page), flush=True)
-    address = await page.eval("document.querySelector('main a').href")
     # Loaded anew while the bank waits: it is still there.
     await page.call("Page.reload")
     await page.until(at("challenge"))
+    await page.until("document.querySelector('.code')", "a code")
+    address, = await page.scan()
+    expect(address.startswith(sandbox.address + "/challenges/"), f"the code leads to {address}")
+    expect(await page.eval("document.querySelector('.address').textContent") == sandbox.address.removeprefix("http://"),
+           "the name of the host that the code leads to")
     sandbox.ask(address.removeprefix(sandbox.address + "/"), {"outcome": "passed"})
     await page.until(at("success"))
     await leave(page)

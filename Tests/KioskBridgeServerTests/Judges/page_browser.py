@@ -213,3 +213,11 @@ class Page:
             options = {"format": "webp", "quality": 75, "clip": clip}
         data = (await self.call("Page.captureScreenshot", **options))["data"]
         path.write_bytes(base64.b64decode(data))
+
+    async def scan(self):
+        """The QR codes on the screen, as a phone's camera reads them."""
+        with tempfile.NamedTemporaryFile(suffix=".png") as picture:
+            await self.screenshot(Path(picture.name))
+            zbar = await asyncio.create_subprocess_exec(
+                "zbarimg", "--nodbus", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", picture.name, stdout=asyncio.subprocess.PIPE)
+            return (await zbar.communicate())[0].decode().splitlines()

@@ -1,5 +1,6 @@
 """The page's checkout: a walk through its views, and what it does with them, against a host that tells what a test says."""
 import asyncio
+import subprocess
 
 from page_browser import PATIENCE
 from page_mock import ORDER, capabilities, euro
@@ -95,8 +96,20 @@ def voucher(value="", error=None):
             "kind": "button", "label": "Pay €12.34", "isEnabled": bool(value) and not error, "isLoading": False}]})
 
 
+def challenge(address="https://bank.example/challenges/1", has_code=True):
+    more = {"text": "Please confirm the payment with your bank.", "page": address}
+    if has_code:
+        made = subprocess.run(["qrencode", "-8", "-l", "M", "-m", "0", "-t", "ASCII", "-o", "-", address], check=True,
+                              stdout=subprocess.PIPE, text=True)
+        # Two letters for each module.
+        modules = ["".join("01"[letter == "#"] for letter in line[::2]) for line in made.stdout.splitlines()]
+        more |= {"hint": "Scan the code with your phone’s camera. It opens the address below it.",
+                 "code": {"label": "QR code of the bank’s address", "modules": modules}}
+    return state("challenge", **more)
+
+
 PROCESSING = state("processing", text="The payment is being processed.")
-CHALLENGE = state("challenge", text="Please confirm the payment with your bank.", page="https://bank.example/challenges/1")
+CHALLENGE, UNCODED = challenge(), challenge(has_code=False)
 FAILURE = state("failure", RETRY + OTHER + CANCEL, text="The payment was not made.", recovery="otherMethod",
                 hint="Please try another card or another way to pay.")
 UNKNOWN = state("failure", RETRY + CANCEL, recovery="retry",
@@ -181,10 +194,10 @@ async def checkout_tour(host, page, stop):
     tell(host, voucher("AB", "This voucher code is not valid."))
     await page.until(at("voucher"))
     await stop("checkout-voucher")
-    for told, name in [(PROCESSING, "processing"), (CHALLENGE, "challenge"), (FAILURE, "failure"), (UNKNOWN, "unknown"),
-                       (SUCCESS, "success")]:
+    for told, name in [(UNCODED, "challenge-link"), (PROCESSING, "processing"), (CHALLENGE, "challenge"), (FAILURE, "failure"),
+                       (UNKNOWN, "unknown"), (SUCCESS, "success")]:
         tell(host, told)
-        await page.until(at(name))
+        await page.until(at(name.removesuffix("-link")))
         await stop(f"checkout-{name}")
     await page.click("receipt.print")
     await page.until("!document.querySelector('[data-action=\"receipt.print\"]')")

@@ -1,8 +1,11 @@
 """What the page's checkout does with what customers do, against a host that tells what a test says."""
 import asyncio
+import tempfile
+from pathlib import Path
 
 from page_checkout import (CHALLENGE, CODE, FAILURE, FILLED, LOADING, MANY, METHODS, NUMBER, PROCESSING, SPACED, SUCCESS, TAPS,
-                           UNFETCHED, UNKNOWN, at, begin, card, offer, press, selection, state, tap, tell, until_asked)
+                           UNCODED, UNFETCHED, UNKNOWN, at, begin, card, challenge, offer, press, selection, state, tap, tell,
+                           until_asked)
 from page_mock import Refusal
 from page_tour import Later, finish, fresh
 
@@ -13,10 +16,10 @@ def value(name):
     return f"document.getElementById('checkout-{name}')?.value"
 
 
-async def shown(bench, query=""):
+async def shown(bench, query="", **options):
     host = await bench.host()
     offer(host)
-    page = await bench.page(host, query)
+    page = await bench.page(host, query, **options)
     return host, page
 
 
@@ -336,6 +339,67 @@ async def checkout_ways(bench):
     tell(host, selection())
     await other.until(at("selection.ready"))
     bench.expect(await other.eval("location.search") == "?locale=de", "the address would open it again")
+
+
+async def looks(page, modules):
+    """What is wrong with the code as it is drawn: its quiet zone, its colors."""
+    from PIL import Image
+
+    box = await page.eval("(({ x, y, width }) => [x, y, width])(document.querySelector('.code').getBoundingClientRect())")
+    with tempfile.NamedTemporaryFile(suffix=".png") as file:
+        await page.screenshot(Path(file.name))
+        picture = Image.open(file.name).convert("RGB")
+        module = box[2] / (len(modules) + 8)
+
+        def color(column, row):
+            """In the middle of a module."""
+            return picture.getpixel((int(box[0] + (column + 4.5) * module), int(box[1] + (row + 4.5) * module)))
+
+        size = range(-4, len(modules) + 4)
+        dark = {(x, y) for y, row in enumerate(modules) for x, one in enumerate(row) if one == "1"}
+        return [(x, y) for x in size for y in size if color(x, y) != ((0, 0, 0) if (x, y) in dark else (255, 255, 255))]
+
+
+async def checkout_code(bench):
+    """A phone's camera reads the bank's address off the screen, whatever the display's settings; the customer can check it."""
+    settings = [("portrait", {}, (1080, 1920)), ("landscape", {}, (1920, 1080)),
+                ("small", {"forced_colors": "active", "prefers_color_scheme": "dark"}, (540, 960)),
+                ("dark", {"prefers_color_scheme": "dark", "prefers_contrast": "more"}, (1080, 1920))]
+    # As long as an address of a payment service may be.
+    long = "https://bank.example/".ljust(2048, "x")
+    for name, media, size in settings:
+        host, page = await shown(bench, size=size, **media)
+        await begin(host, page)
+        for address in [CHALLENGE["page"], long] if size != (540, 960) else [CHALLENGE["page"]]:
+            told = challenge(address)
+            tell(host, told)
+            await page.until(f"document.querySelector('.code')?.viewBox.baseVal.width === {len(told['code']['modules']) + 8}")
+            box = await page.eval("(({ top, bottom, width, height }) => [top, bottom, width, height])"
+                                  "(document.querySelector('.code').getBoundingClientRect())")
+            bench.expect(0 <= box[0] and box[1] <= size[1], f"{name}: not all of the code is on the screen: {box}")
+            # 33 mm; a pixel of CSS is the 96th part of an inch.
+            bench.expect(box[2] == box[3] >= 33 / 25.4 * 96, f"{name}: the code is too small: {box}")
+            read = await page.scan()
+            bench.expect(read == [address], f"{name}: read {read}")
+            if address != long:
+                wrong = await looks(page, told["code"]["modules"])
+                bench.expect(not wrong, f"{name}: modules of another color: {wrong[:8]}")
+        bench.expect(await page.eval("!document.querySelector('main a')"), f"{name}: a link that the kiosk cannot follow")
+
+    # Where it leads, in words: whatever comes before the host, and no code of what is not a page of the web.
+    for address, host_name in [("https://bank.example@other.example/", "other.example"),
+                               ("https://bank.example:8443/?https://other.example", "bank.example:8443"),
+                               ("https://b\u0430nk.example/", "xn--bnk-6cd.example"),
+                               ("https://" + "bank.example." * 19 + "other.example/", "bank.example." * 19 + "other.example")]:
+        tell(host, challenge(address))
+        await page.until(f"document.querySelector('.address')?.textContent === '{host_name}'", host_name)
+    await page.resize(320, 640)
+    bench.expect(await page.eval("document.documentElement.scrollWidth <= 320"), "a long name of a host is cut off")
+    for address in ["javascript:alert(1)", "data:text/html,pay", "intent://pay#Intent;end", "bank.example/challenges/1", ""]:
+        tell(host, challenge(address or "x") | {"page": address})
+        await page.until("!document.querySelector('.address, .code, main a')", f"nothing of {address}")
+        tell(host, UNCODED)
+        await page.until("document.querySelector('main a')?.href === 'https://bank.example/challenges/1'", "a link without a code")
 
 
 async def checkout_states(bench):

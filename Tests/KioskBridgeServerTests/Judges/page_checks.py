@@ -8,7 +8,7 @@ from pathlib import Path
 
 from page_bridge import bridge
 from page_checkout import checkout_tour
-from page_checkout_acts import checkout_form, checkout_states, checkout_ways
+from page_checkout_acts import checkout_code, checkout_form, checkout_states, checkout_ways
 from page_journeys import documents, keyboard, payments, service
 from page_mock import MODULE, PAGE, ROOT
 from page_tour import Later, fill, tap, to_key, tour
@@ -437,9 +437,9 @@ GROUPS = {"pictures": pictures, "documentation": documentation, "write": write, 
           "service": service, "bridge": bridge, "idle": idle, "customers": customers}
 CHECKS = [name for name in GROUPS if name not in ("pictures", "documentation", "write")]
 CHECKOUT = {"checkout-views": checkout_views, "checkout-form": checkout_form, "checkout-ways": checkout_ways,
-            "checkout-states": checkout_states}
+            "checkout-code": checkout_code, "checkout-states": checkout_states}
 GROUPS |= CHECKOUT
 # What is measured runs alone; of the others one of each lane at a time.
 ALONE, LANES = ["sources", "speed"], [["views", "pseudo", "enlarged", "keyboard", "texts"], ["customers", "documents"],
                                       ["bridge", "idle", "payments", "service"],
-                                      ["checkout-views"], ["checkout-form", "checkout-ways", "checkout-states"]]
+                                      ["checkout-views"], ["checkout-form", "checkout-ways", "checkout-code", "checkout-states"]]
