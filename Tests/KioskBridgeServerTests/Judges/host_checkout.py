@@ -15,22 +15,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
-from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
+from host_kiosk import Kiosk, Sandbox, at, expect, leave, until  # noqa: E402
 from page_browser import Browser  # noqa: E402
 from page_schema import faults  # noqa: E402
 
 # Published test numbers (Stripe, "Testing"), with codes that are nowhere else.  # TEST
 AMEX, AMEX_PASTED, AMEX_CODE = "378282246310005", "3782-822463 10005", "7391"
 CHALLENGED, VISA, CODE = "4000000000003220", "4242424242424242", "739"
-
-
-def expect(truth, what):
-    if not truth:
-        raise AssertionError(what)
-
-
-def at(name):
-    return f"document.querySelector('main')?.dataset.state === '{name}'"
 
 
 async def begin(page):
@@ -56,15 +47,6 @@ async def card(page, number, code):
 
 async def can_pay(page):
     await page.until("document.querySelector('[data-action=\"checkout.submit\"]:not([aria-disabled])')", "a form that can pay")
-
-
-async def leave(page):
-    await page.click("action.finish")
-    await page.view("complete")
-    await page.eval("document.body.dataset.old = ''")
-    await page.click("action.restart")
-    await page.until("document.body && !('old' in document.body.dataset)")
-    await page.view("launcher")
 
 
 def text(page):

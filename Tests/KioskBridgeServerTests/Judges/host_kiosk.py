@@ -1,4 +1,5 @@
-"""kiosk-host and psp-sandbox as processes, which can be killed and started again at the same address with the same folder."""
+"""kiosk-host and psp-sandbox as processes, which can be killed and started again at the same address with the same folder; and
+what customers of all trials do."""
 import asyncio
 import json
 import os
@@ -24,6 +25,25 @@ async def until(condition, what):
         if time.monotonic() > end:
             raise AssertionError(f"never: {what}")
         await asyncio.sleep(0.01)
+
+
+def expect(truth, what):
+    if not truth:
+        raise AssertionError(what)
+
+
+def at(name):
+    return f"document.querySelector('main')?.dataset.state === '{name}'"
+
+
+async def leave(page):
+    """The customer goes, and the next one has a new page."""
+    await page.click("action.finish")
+    await page.view("complete")
+    await page.eval("document.body.dataset.old = ''")
+    await page.click("action.restart")
+    await page.until("document.body && !('old' in document.body.dataset)")
+    await page.view("launcher")
 
 
 class Sandbox:

@@ -14,15 +14,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
+from host_kiosk import Kiosk, Sandbox, expect, until  # noqa: E402
 
 # TEST: the published account number of the card `visa`.
 NUMBER = "4761739001010010"
-
-
-def expect(truth, what):
-    if not truth:
-        raise AssertionError(what)
 
 
 def http(clients, path, text):

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from host_kiosk import Kiosk, Sandbox, until
+from host_kiosk import Kiosk, Sandbox, at, until
 
 
 def wake_ups(kiosk):
@@ -169,9 +169,9 @@ async def checkout(browser, programs):
     try:
         await kiosk.start("--checkout", "--card-entry")
         page = await browser.page(kiosk.address)
-        await page.until("document.querySelector('main')?.dataset.state === 'selection.ready'")
+        await page.until(at("selection.ready"))
         await page.click("method.card")
-        await page.until("document.querySelector('main')?.dataset.state === 'card'")
+        await page.until(at("card"))
         for name, text in FORM.items():
             await page.click(f"#checkout-{name}")
             await page.eval(f"document.getElementById('checkout-{name}').select()")

@@ -18,34 +18,15 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from host_kiosk import Kiosk, Sandbox, until  # noqa: E402
+from host_kiosk import Kiosk, Sandbox, at, expect, leave, until  # noqa: E402
 from host_numbers import checkout, flood, idle, numbers  # noqa: E402
 from page_browser import Browser  # noqa: E402
-
-
-def expect(truth, what):
-    if not truth:
-        raise AssertionError(what)
-
-
-def state(name):
-    return f"document.querySelector('main')?.dataset.state === '{name}'"
 
 
 async def tap(page):
     await page.click("journey.payment")
     await page.view("order")
     await page.click("order.pay")
-
-
-async def leave(page):
-    """The customer goes, and the next one has a new page."""
-    await page.click("action.finish")
-    await page.view("complete")
-    await page.eval("document.body.dataset.old = ''")
-    await page.click("action.restart")
-    await page.until("document.body && !('old' in document.body.dataset)")
-    await page.view("launcher")
 
 
 async def offers_no_payment(page, when):
@@ -55,18 +36,18 @@ async def offers_no_payment(page, when):
 
 # The moments: what the kiosk is started with, what the payment service does, and how the moment is known.
 async def no_card(page, sandbox):
-    await page.until(state("presentCard"), "the wait for a card")
+    await page.until(at("presentCard"), "the wait for a card")
     expect(not sandbox.books, "a payment without a card")
 
 
 async def card_read(page, sandbox):
-    await page.until(state("reading"), "a card that is read")
+    await page.until(at("reading"), "a card that is read")
 
 
 async def approved(page, sandbox):
     # The books have it, and its answer is held back.
     await until(lambda: sandbox.books, "an approval in the books")
-    await page.until(state("processing"), "the wait for the service")
+    await page.until(at("processing"), "the wait for the service")
 
 
 async def under_way(page, sandbox):
@@ -107,7 +88,7 @@ async def moment(browser, programs, name):
         # It settles what it left before it serves a page.
         await kiosk.start("--pause", "0")
         await page.view("paid")
-        await page.until(state("unknown"), "the outcome that is not known")
+        await page.until(at("unknown"), "the outcome that is not known")
         await offers_no_payment(page, "with an unknown outcome")
         said = await page.eval("document.querySelector('main h1').innerText")
         await until(lambda: not sandbox.ask("faults")["delayed"], "the end of the call that was under way")
@@ -118,7 +99,7 @@ async def moment(browser, programs, name):
 
         await leave(page)
         await tap(page)
-        await page.until(state("approved"), "the next customer's approval")
+        await page.until(at("approved"), "the next customer's approval")
         books = sandbox.books
         paid = [one["amount"] for one in books if one["status"] == "approved"]
         expect(len(books) == booked + 1 and paid == ["11.11"], f"{books}")
