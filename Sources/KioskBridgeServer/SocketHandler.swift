@@ -175,6 +175,8 @@ final class SocketHandler: ChannelInboundHandler, @unchecked Sendable {
             await connection.receive(text)
             channel.eventLoop.execute { [self] in
                 isHostBusy = false
+                // Nothing was read meanwhile: the page has a whole interval from now on.
+                isAlive = true
                 handOver()
                 if !isHostBusy { channel.read() }
             }

@@ -124,7 +124,7 @@ struct SocketTests {
 
     @Test("C11 a page that is held back is not taken for one that is gone")
     func held() async throws {
-        try await Served.run(patience: .init(heartbeat: .milliseconds(200))) { try await $0.meets("held") }
+        try await Served.run(patience: .init(heartbeat: .milliseconds(500))) { try await $0.meets("held") }
     }
 
     @Test("C11 a page that takes nothing off loses its connection; one that does gets everything in order")

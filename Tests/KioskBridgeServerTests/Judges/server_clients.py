@@ -704,7 +704,7 @@ def flood(rate):
 
 
 def held():
-    """A page that is held back answers no ping either, and is not taken for gone: the pings of this server are 0.2 s apart."""
+    """A page that is held back answers no ping either, and is not taken for gone: the pings of this server are 0.5 s apart."""
     page = Page()
     event = frame(1, json.dumps({"v": 1, "type": "event", "correlationId": "e", "payload": {
         "action": "journey.activity", "data": {}}}).encode())
