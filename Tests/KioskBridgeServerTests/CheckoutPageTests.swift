@@ -8,7 +8,10 @@ import Testing
     .timeLimit(.minutes(10)), .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
     .enabled(if: PageTests.packages, "jsonschema or axe-core-python is not installed from PyPI"),
     .enabled(
-        if: ["qrencode", "zbarimg"].allSatisfy { Program.isInstalled($0) }, "qrencode or zbar-tools is not installed"))
+        if: ["qrencode", "zbarimg"].allSatisfy { Program.isInstalled($0) }, "qrencode or zbar-tools is not installed"),
+    .enabled(
+        if: FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/PIL"), "python3-pil is not installed"
+    ))
 struct CheckoutPageTests {
     /// A group of checks of `Judges/page_judge.py --checkout`.
     enum Group: String, CaseIterable {
@@ -52,7 +55,8 @@ struct CheckoutPageTests {
         #expect(outcome.status == 0, "\(outcome)")
         for text in [
             "card: 378282*****0005 Danke. Die Zahlung ist erfolgt.",
-            "challenge: Please confirm the payment with your bank. Scan the code", "declined: The payment was not made.",
+            "challenge: Please confirm the payment with your bank. Scan the code",
+            "declined: The payment was not made.",
             "tap: Thank you. The payment was made. Total: €12.34 The receipt is being printed.",
             "voucher: Thank you. The payment was made.", "you saved €1.23", "no card comes back",
             "nothing in the profile, in the log, in the service's files",

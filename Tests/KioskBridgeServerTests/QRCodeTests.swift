@@ -56,7 +56,9 @@ import Testing
         let file = FileManager.default.temporaryDirectory.appending(path: "code-\(UUID().uuidString).pgm")
         defer { try? FileManager.default.removeItem(at: file) }
         try (Data("P5 \(size) \(size) 255\n".utf8) + dots).write(to: file)
-        let outcome = try await Program.run(["zbarimg", "--nodbus", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", file.path])
+        let outcome = try await Program.run([
+            "zbarimg", "--nodbus", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", file.path,
+        ])
         #expect(outcome.output == address + "\n")
     }
 }
