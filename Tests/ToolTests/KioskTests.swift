@@ -75,7 +75,7 @@ import Testing
 
     @Test("with --card-entry a card is typed, and only with --checkout")
     func cardEntry() async throws {
-        let input = ["1", Self.typed, "12/39", "123", "Test", "DE", "50667", "", ""].joined(separator: "\n")
+        let input = ["2", Self.typed, "12/39", "123", "Test", "DE", "50667", "", ""].joined(separator: "\n")
         let outcome = try await Program.run(
             [Program.built("kiosk"), "--checkout", "--card-entry"], environment: Self.environment(Folder()),
             input: input)
