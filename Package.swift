@@ -239,7 +239,8 @@ let package = Package(
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardEncryption", "CardReaders", "SmartCard", "SmartCardPCSC",
                 "SmartCardUSB", "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages",
-                "WalletPasses", "CWipedHeap", argumentParser, logging,
+                "WalletPasses", "CWipedHeap", argumentParser,
+                logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
         .executableTarget(
@@ -271,8 +272,8 @@ let package = Package(
             name: "kiosk",
             dependencies: [
                 "CheckoutTerminal", "ComposableCheckout", "KioskKit", "ProximityReader", "EMVContactless",
-                "SandboxClient",
-                "SmartCard", "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging,
+                "SandboxClient", "SmartCard", "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser,
+                logging,
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.

@@ -21,9 +21,14 @@ public struct CompositionRoot: Sendable {
     private let pauses: [Duration]
 
     /// - Parameters:
+    ///   - configurations: the session's configuration.
+    ///   - methods: the session's methods.
+    ///   - tokens: exchanges cards for tokens.
+    ///   - payments: makes payments with tokens and vouchers.
     ///   - reader: takes payments by tap; nil: there are none.
     ///   - permitsCardEntry: true if customers may enter cards by hand where the session has it.  It brings the terminal,
     ///     and whatever it sends keystrokes through, into the scope of PCI DSS.
+    ///   - clock: the time by which cards expire.
     ///   - idleTime: the time without any activity of the customer, after which the start is shown and everything they
     ///     entered is wiped; nil: the front end calls ``CheckoutScope/idle()``.
     ///   - language: the customer's language at first, a BCP 47 tag.
@@ -83,7 +88,9 @@ public struct CompositionRoot: Sendable {
 
     /// Adds a kind of method.
     ///
-    /// - Parameter make: makes the kind's provider.
+    /// - Parameters:
+    ///   - kind: as the session names it.
+    ///   - make: makes the kind's provider.
     public func register(
         _ kind: PaymentMethod.Kind,
         _ make: @escaping @Sendable (ComposableContainer) async throws -> any PaymentMethodProvider

@@ -74,12 +74,16 @@ public actor InMemoryCheckoutRepository {
 
     /// Makes the next request of a kind fail; several failures follow one another.
     ///
-    /// - Parameter afterEffect: true: it is carried out, and its answer is lost.
+    /// - Parameters:
+    ///   - step: the kind.
+    ///   - afterEffect: true: it is carried out, and its answer is lost.
     public func failNext(_ step: Step, afterEffect: Bool) { failures[step, default: []].append(afterEffect) }
 
     /// Meets the challenge of a payment, as the customer would at their bank.
     ///
-    /// - Parameter passed: true if they confirm the payment.
+    /// - Parameters:
+    ///   - paymentID: ``PaymentResult/paymentID``.
+    ///   - passed: true if they confirm the payment.
     public func answerChallenge(of paymentID: String, passed: Bool) {
         guard let key = order.first(where: { entries[$0]?.result.paymentID == paymentID }),
             entries[key]?.result.status == .pending

@@ -12,7 +12,9 @@ public struct GetRequiredFieldsInteractor: Sendable {
     /// The fields of the billing address, in the configuration's order: without the postal code and the state where the
     /// country's addresses have none.
     ///
-    /// - Parameter country: an ISO 3166-1 alpha-2 code; nil: not known yet.
+    /// - Parameters:
+    ///   - configuration: the session's.
+    ///   - country: an ISO 3166-1 alpha-2 code; nil: not known yet.
     public func billingFields(
         _ configuration: CardConfiguration, country: String?
     ) -> [ComposableInputElementType] {
@@ -52,6 +54,7 @@ public struct ValidatePaymentDataInteractor: Sendable {
     /// Returns the error of a value; nil if it is accepted.
     ///
     /// - Parameters:
+    ///   - field: the field with the value.
     ///   - text: as the customer typed it; the caller wipes it if it is a secret.
     ///   - country: the ISO 3166-1 alpha-2 code of the billing country; nil: not known.
     ///   - network: the network of the card, for the length of its security code; nil: not known.
@@ -84,6 +87,8 @@ public struct ValidatePaymentDataInteractor: Sendable {
     ///   - fields: the fields that are shown; other values are not judged.
     ///   - values: what the customer typed.
     ///   - country: the billing country where no field has one.
+    ///   - network: the network of the card, for the length of its security code; nil: not known.
+    ///   - accepted: the networks that are accepted; empty: all.
     public func validate(
         _ fields: [ComposableInputElementType], _ values: [ComposableInputElementType: String], country: String? = nil,
         network: CardNetwork? = nil, accepted: [CardNetwork] = []

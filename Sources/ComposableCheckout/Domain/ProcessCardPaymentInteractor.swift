@@ -25,7 +25,9 @@ public struct PaymentSettlement: Sendable {
     private let payments: any PaymentRepository
     private let pauses: [Duration]
 
-    /// - Parameter pauses: the pauses before further attempts.
+    /// - Parameters:
+    ///   - payments: the payment service.
+    ///   - pauses: the pauses before further attempts.
     public init(
         _ payments: any PaymentRepository,
         pauses: [Duration] = [.milliseconds(500), .seconds(2), .seconds(5)]
@@ -37,6 +39,7 @@ public struct PaymentSettlement: Sendable {
     ///
     /// - Parameters:
     ///   - request: the request, the same whenever it is made with `key`.
+    ///   - method: the kind that a result which is not known has.
     ///   - key: the idempotency key.
     ///   - wasRequested: true if the payment was requested before and its result is not known: it is asked for first.
     /// - Returns: the result; ``PaymentResult/Status/unknown`` if the request may have had its effect and no attempt found
@@ -113,7 +116,9 @@ public struct ProcessCardPaymentInteractor: Sendable {
     private let tokens: any TokenizationRepository
     private let pauses: [Duration]
 
-    /// - Parameter pauses: the pauses before further attempts to get a token.
+    /// - Parameters:
+    ///   - tokens: exchanges cards for tokens.
+    ///   - pauses: the pauses before further attempts to get a token.
     public init(
         _ tokens: any TokenizationRepository, pauses: [Duration] = [.milliseconds(500), .seconds(2), .seconds(5)]
     ) {
@@ -123,6 +128,7 @@ public struct ProcessCardPaymentInteractor: Sendable {
     /// Seals a card and exchanges it for a token.
     ///
     /// - Parameters:
+    ///   - card: the card as the customer entered it.
     ///   - recipient: the payment service's public key, a JWK as text.
     ///   - key: the idempotency key, not that of the payment.
     /// - Throws: ``CheckoutError/configuration(_:)`` if the key is no recipient; errors of the repository.

@@ -26,7 +26,9 @@ public protocol TokenizationRepository: Sendable {
 public protocol PaymentRepository: Sendable {
     /// Requests a payment.  However often it is called with one key, there is one payment.
     ///
-    /// - Parameter idempotencyKey: the payment's name, the same for each repetition.
+    /// - Parameters:
+    ///   - request: the payment, the same whenever it is requested with this key.
+    ///   - idempotencyKey: the payment's name, the same for each repetition.
     /// - Returns: the result; with ``PaymentResult/challenge`` if the customer has to confirm the payment first.
     func pay(_ request: PaymentRequest, idempotencyKey: String) async throws(CheckoutError) -> PaymentResult
 

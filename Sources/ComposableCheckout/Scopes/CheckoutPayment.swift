@@ -27,6 +27,9 @@ public struct CheckoutPayment: Sendable {
     }
 
     /// - Parameters:
+    ///   - method: the method that is paid with, for its surcharge.
+    ///   - network: the card's network, for its surcharge; nil: none.
+    ///   - showsProcessing: false if the method's own states show how the payment goes on.
     ///   - perform: makes the payment; called once.
     ///   - resolve: finds out what became of it if the result was ``PaymentResult/Status/unknown``.
     ///   - challenge: waits until the customer has met the challenge of a pending payment.

@@ -33,6 +33,8 @@ public actor CheckoutScope {
     private nonisolated let idleLimit = Lock<Deadlines.ID?>(nil)
 
     /// - Parameters:
+    ///   - configurations: the session's configuration.
+    ///   - methods: the session's methods.
     ///   - providers: the kinds of methods.
     ///   - navigator: the way through the checkout.
     ///   - idleTime: the time without any activity of the customer, after which the start is shown and everything they

@@ -88,6 +88,7 @@ public struct InputLocalizable: Sendable {
     /// - Parameters:
     ///   - key: without the form.
     ///   - count: the number, and the value of the placeholder `{count}`.
+    ///   - values: of the other placeholders, by their names.
     public func text(_ key: String, count: Int, _ values: [String: String] = [:]) -> String {
         let values = values.merging(["count": "\(count)"]) { own, _ in own }
         for language in chain {

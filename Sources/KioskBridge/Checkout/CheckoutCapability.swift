@@ -55,7 +55,7 @@ import Logging
     ///   - passes: reads the passes; nil: there are none.
     ///   - qrCode: draws the address at which the customer meets the bank's challenge, for their phone; nil: the page gets the
     ///     address alone.
-    ///   - open: opens a checkout of the order at its price, as ``ComposableCheckout/CompositionRoot`` makes one.
+    ///   - open: opens a checkout of the order at its price, as `CompositionRoot` of ComposableCheckout makes one.
     public init(
         orders: any KioskOrders, pricing: PaymentCapability.Pricing? = nil, passes: PassCapability? = nil,
         qrCode: QRCodeDrawing? = nil, open: @escaping Opening

@@ -93,7 +93,10 @@ extension BridgeHostDelegate {
 
     /// Adds a capability: requests whose action is its name.
     ///
-    /// - Parameter handler: carries out a request; its task is canceled when the page goes away.
+    /// - Parameters:
+    ///   - id: the capability's name.
+    ///   - version: what pages are told of it.
+    ///   - handler: carries out a request; its task is canceled when the page goes away.
     /// - Returns: the capability, whose state can change.
     @discardableResult public func registerCustomCapability(
         _ id: String, version: String, handler: @escaping @MainActor (BridgeMessage, BridgeResponder) async -> Void

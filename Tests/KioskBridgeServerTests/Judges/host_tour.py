@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.append(str(HERE.parents[2] / ".build" / "jsonschema"))
+from host_kiosk import leave  # noqa: E402
 from page_browser import Browser  # noqa: E402
 from page_schema import faults  # noqa: E402
 
@@ -29,9 +30,7 @@ async def passport(page):
     await page.view("result")
     await page.until("document.querySelector('.portrait')?.complete && document.querySelector('.portrait').naturalWidth")
     text = await page.eval("document.querySelector('main').innerText")
-    await page.click("action.finish")
-    await page.view("complete")
-    await fresh(page)
+    await leave(page)
     return text
 
 
@@ -44,17 +43,8 @@ async def payment(page):
     await page.click("receipt.print")
     await page.until("!document.querySelector('[data-action=\"receipt.print\"]')")
     text = await page.eval("document.querySelector('main').innerText")
-    await page.click("action.finish")
-    await page.view("complete")
-    await fresh(page)
+    await leave(page)
     return text
-
-
-async def fresh(page):
-    await page.eval("document.body.dataset.old = ''")
-    await page.click("action.restart")
-    await page.until("document.body && !('old' in document.body.dataset)")
-    await page.view("launcher")
 
 
 async def heap(page):
