@@ -119,8 +119,11 @@ final class NotingBackend: MetricsFactory {
         let backend = NotingBackend()
         try await withMetricsFactory(backend) {
             let bench = try await KioskBench()
+            let events = bench.reader.events
             let cancelled = Task { try await bench.service.charge(amount: 1, currency: "EUR") }
-            while await !bench.service.cancelRead() { try await Task.sleep(for: .milliseconds(5)) }
+            // Before that there is no read, and none to count.
+            for await event in events { if case .readyForTap = event { break } }
+            #expect(await bench.service.cancelRead())
             _ = await cancelled.result
             try bench.insert("visa-decline")
             _ = await thrown { _ = try await bench.service.charge(amount: 1, currency: "EUR") }
