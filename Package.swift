@@ -173,8 +173,8 @@ let package = Package(
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "ComposableCheckout",
-                "ContactlessMetrics",
+                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "CardReceipts",
+                "ComposableCheckout", "ContactlessMetrics",
                 "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages",
                 "Waiting", crypto, logging,
             ]),

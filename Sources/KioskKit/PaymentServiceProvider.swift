@@ -1,3 +1,4 @@
+public import CardReceipts
 import Crypto
 public import EMVContactless
 public import Foundation
@@ -127,11 +128,13 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
     /// The kernel's facts about the read, for a receipt, which ``TapToPayService`` adds to the service's answer; nil
     /// without a read in this run of the program.
     public internal(set) var receiptFacts: ReceiptFacts?
+    /// The brand of a card whose number the customer entered by hand, for a receipt; nil for a card that was read.
+    public let keyedBrand: CardBrand?
 
     /// Creates a result.  Of `lastFour`, anything but four digits is dropped.
     public init(
         id: String, status: Status, idempotencyKey: String? = nil, amount: Decimal? = nil, currency: String? = nil,
-        responseCode: String? = nil, message: String? = nil, lastFour: String? = nil
+        responseCode: String? = nil, message: String? = nil, lastFour: String? = nil, keyedBrand: CardBrand? = nil
     ) {
         let isFour = lastFour?.utf8.count == 4 && lastFour?.utf8.allSatisfy { (0x30...0x39).contains($0) } == true
         self.lastFour = isFour ? lastFour : nil
@@ -142,7 +145,11 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
         self.currency = currency
         self.responseCode = responseCode
         self.message = message
+        self.keyedBrand = keyedBrand
     }
+
+    /// True if a receipt can be made of the payment: the card was read in this run of the program, or keyed.
+    public var hasReceipt: Bool { receiptFacts != nil || keyedBrand != nil && lastFour != nil }
 
     /// Returns the reason for which the result does not settle a payment; nil if it does: it names the payment, its
     /// amount and its currency, and is final.

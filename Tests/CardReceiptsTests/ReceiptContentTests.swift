@@ -470,6 +470,22 @@ import Testing
         #expect(lines.last != .separator)
     }
 
+    @Test("A keyed card is printed in every language as one that was entered by hand")
+    func keyed() throws {
+        let card = Sample.card(receipt: nil, readMethod: .keyed)
+        let content = try Sample.content(parameters: Sample.parameters(card: card))
+        let printed = ReceiptLanguage.allCases.map { language in
+            ReceiptDocument(content, language: language).lines.compactMap {
+                if case .fact(let label, let value) = $0, ["Entry", "Erfassung", "Saisie", "Lectura"].contains(label) {
+                    value
+                } else {
+                    nil
+                }
+            }
+        }
+        #expect(printed == [["Keyed"], ["Manuell"], ["Manuelle"], ["Manual"]])
+    }
+
     @Test("B11: what EMV leaves out is not printed")
     func b11Sparse() throws {
         let sparse = ReceiptDetails(

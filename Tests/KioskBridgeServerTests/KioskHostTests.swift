@@ -93,6 +93,21 @@ import Testing
     }
 
     @Test(
+        "A reader that is unplugged at the checkout takes its way to pay along, and brings it back; a tap fails with it",
+        .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
+    func unplugged() async throws {
+        let outcome = try await trial("unplugged")
+        let lines = [
+            "at the start: method.tap,method.voucher", "unplugged during the selection: method.voucher",
+            "plugged in: method.tap,method.voucher", "after the failure: method.voucher",
+            "plugged in again: method.tap,method.voucher",
+        ]
+        for line in lines { #expect(outcome.output.contains(line + "\n"), "\(line) is missing: \(outcome)") }
+        #expect(outcome.output.contains("unplugged during the tap: The payment was not made."))
+    }
+
+    @Test(
         "C11 A payment is made while 10,000 messages of its page wait; a kiosk with nothing to do does not wake up",
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         arguments: ["flood", "idle"])

@@ -166,6 +166,8 @@ import Testing
         try await kiosk.wait(for: "success")
         #expect(await kiosk.orders.told == ["approved 12.34"])
         #expect(await kiosk.orders.payments.map(\.lastFour) == ["4242"])
+        #expect(await kiosk.orders.payments.map(\.hasReceipt) == [true])
+        #expect(kiosk.state["receipt"] as? Bool == true)
         #expect(await kiosk.service.payments.count == 1)
         #expect(!kiosk.page.responses(to: first).isEmpty)
         // Masked for everybody but the form.

@@ -111,6 +111,25 @@ private final class Desk: CardReader {
         }
     }
 
+    @Test("presence is told to everybody who asks: as it is, and each time that the reader comes or goes")
+    func presence() async throws {
+        let desk = Desk()
+        let bench = try await Bench { $0.reader = .reader(desk) }
+        // Nobody has looked for the reader before.
+        var early = ProximityReaderSystem.presence(of: bench.reader).makeAsyncIterator()
+        #expect(await early.next() == true)
+        let session = try await bench.reader.prepare(using: bench.token())
+        for _ in 0..<2 {
+            desk.unplug()
+            #expect(await early.next() == false)
+            desk.plugIn()
+            #expect(await early.next() == true)
+            var late = ProximityReaderSystem.presence(of: bench.reader).makeAsyncIterator()
+            #expect(await late.next() == true)
+        }
+        _ = session
+    }
+
     @Test("unplugged in the moment in which it is found, a reader is not taken for one that is there")
     func unpluggedAtOnce() async throws {
         for _ in 0..<50 {

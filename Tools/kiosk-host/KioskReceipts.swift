@@ -76,13 +76,15 @@ struct KioskReceipts: Sendable {
             items.append(
                 ReceiptLineItem(title: line.title, quantity: Decimal(line.quantity), amount: try units(line.total)))
         }
-        // A member pays less than the sum of the lines.
+        // A member pays less than the sum of the lines, and some cards cost a surcharge.
         let subtotal = items.reduce(0) { $0 + $1.amount }
+        let total = try units(order.total)
         return try ReceiptContent(
             merchant: merchant,
             order: ReceiptOrder(
                 id: order.id, lineItems: items,
-                totals: ReceiptTotals(subtotal: subtotal, discount: max(0, subtotal - (try units(order.total))))),
+                totals: ReceiptTotals(
+                    subtotal: subtotal, discount: max(0, subtotal - total), fees: max(0, total - subtotal))),
             payment: sale.payment, date: sale.time)
     }
 }

@@ -143,11 +143,11 @@ function print() {
 // What is said besides a new view: errors of fields, and methods that come and go.
 
 const flat = (elements) => elements.flatMap((one) => [one, ...flat(one.elements ?? [])]);
-const errors = (state) => new Map(flat(state?.form?.elements ?? []).filter(({ error }) => error).map((one) => [one.field, one.error]));
+const errors = (state) => flat(state?.form?.elements ?? []).filter(({ error }) => error);
 
 function mention(before) {
-  const known = errors(before);
-  const texts = [...errors(told)].filter(([field]) => !known.has(field)).map(([, text]) => ({ text }));
+  const known = errors(before).map(({ field }) => field);
+  const texts = errors(told).filter(({ field }) => !known.includes(field)).map(({ error, errorKey }) => ({ text: error, key: errorKey }));
   const count = told.selection?.count;
   if (before?.selection?.count && count && count !== before.selection.count) texts.push({ text: count });
   const wrong = marksErrors && document.querySelector("main [aria-invalid]");

@@ -65,7 +65,7 @@ enum ReceiptPhrase: CaseIterable {
     case sale, refund
     case subtotal, discount, fees, shipping, taxes, amountPaid, amountRefunded, amount
     case date, accepted, stored, order, card, entryMode
-    case contactlessEMV, contactlessMagneticStripe, chip, magneticStripe
+    case contactlessEMV, contactlessMagneticStripe, chip, magneticStripe, keyed
     case application, accountType, authorization, authorizationMode, byIssuer, byCard, responseCode, cryptogram
     case noCVM, verifiedByPIN, verifiedByPINAndSignature, verifiedBySignature, verifiedOnDevice, notVerified, signature
     case merchantID, terminalID
@@ -100,6 +100,7 @@ enum ReceiptPhrase: CaseIterable {
             )
         case .chip: ("Chip", "Chip", "Puce", "Chip")
         case .magneticStripe: ("Magnetic stripe", "Magnetstreifen", "Piste magnétique", "Banda magnética")
+        case .keyed: ("Keyed", "Manuell", "Manuelle", "Manual")
         case .application: ("Application", "Anwendung", "Application", "Aplicación")
         case .accountType: ("Account", "Konto", "Compte", "Cuenta")
         case .authorization: ("Authorization", "Autorisierung", "Autorisation", "Autorización")
@@ -173,6 +174,7 @@ extension CardReadMethod {
         case .contactlessMagneticStripe: .contactlessMagneticStripe
         case .chip: .chip
         case .magneticStripe: .magneticStripe
+        case .keyed: .keyed
         }
     }
 }

@@ -23,11 +23,17 @@ public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
 }
 
 extension CardBrand {
+    /// Finds the brand by the network's name for itself, ``name``; nil for other names.
+    public init?(name: String) {
+        guard let brand = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = brand
+    }
+
     /// Finds the brand by the scheme for which an AID is registered (`KnownApplication`); ``unknown`` for other AIDs.
     ///
     /// - Parameter aid: hexadecimal.
     package init(applicationIdentifier aid: String) {
         let scheme = (try? [UInt8](hex: aid)).flatMap(AID.init).flatMap(KnownApplication.scheme(of:))
-        self = scheme.flatMap { name in Self.allCases.first { $0.name == name } } ?? .unknown
+        self = scheme.flatMap(CardBrand.init(name:)) ?? .unknown
     }
 }

@@ -55,6 +55,8 @@ public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
     case contactlessMagneticStripe = "contactless_magstripe"
     case chip = "contact_emv"
     case magneticStripe = "magnetic_stripe"
+    /// The customer entered the card's number by hand.
+    case keyed
 }
 
 extension CardReadMethod {

@@ -61,23 +61,7 @@ public struct TapToPayReader: TapReader {
 
     public init(_ service: TapToPayService) { self.service = service }
 
-    public var presence: AsyncStream<Bool> {
-        let (stream, continuation) = AsyncStream<Bool>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let (reader, events) = (service.reader, service.reader.events)
-        let task = Task {
-            continuation.yield((try? await reader.readerIdentifier) != nil)
-            for await event in events {
-                switch event {
-                // The reader comes or goes.
-                case .notReady, .updateProgress: continuation.yield((try? await reader.readerIdentifier) != nil)
-                default: continue
-                }
-            }
-            continuation.finish()
-        }
-        continuation.onTermination = { _ in task.cancel() }
-        return stream
-    }
+    public var presence: AsyncStream<Bool> { ProximityReaderSystem.presence(of: service.reader) }
 
     public var messages: AsyncStream<TapMessage> {
         let (stream, continuation) = AsyncStream<TapMessage>.makeStream(bufferingPolicy: .bufferingNewest(16))

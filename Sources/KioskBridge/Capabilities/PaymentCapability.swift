@@ -33,7 +33,6 @@ public import ProximityReader
     private var isUnderWay = false
     private var isReaderThere = false
     private var watches: [Task<Void, Never>] = []
-    private var look: Task<Void, Never>?
     private let canPrintReceipts: Bool
 
     /// - Parameters:
@@ -74,22 +73,20 @@ public import ProximityReader
         self.host = host
         let messages = ProximityReaderSystem.messages(of: service.reader)
         let events = service.reader.events
+        let presence = ProximityReaderSystem.presence(of: service.reader)
         let pageMessages = host.messages
         watches = [
             Task { [weak self] in for await message in messages { self?.show(message) } },
             Task { [weak self] in for await event in events { self?.take(event) } },
             Task { [weak self] in for await message in pageMessages { self?.take(message) } },
-            Task { [weak self] in
-                await self?.lookForReader()
-                _ = await self?.presentOrder()
-            },
+            Task { [weak self] in for await isThere in presence { self?.take(isReaderThere: isThere) } },
+            Task { [weak self] in _ = await self?.presentOrder() },
         ]
         host.onBackground { [weak self] in await self?.service.suspend() }
         host.onForeground { [weak self] in
             do { try await self?.service.resume() } catch {
                 logger.warning("the reader is not ready after the pause: \(loggable(error))")
             }
-            await self?.lookForReader()
         }
     }
 
@@ -99,8 +96,8 @@ public import ProximityReader
 
     private var kioskLocale: Locale { host?.locale ?? Locale(identifier: "en_US") }
 
-    private func lookForReader() async {
-        isReaderThere = (try? await service.reader.readerIdentifier) != nil
+    private func take(isReaderThere: Bool) {
+        self.isReaderThere = isReaderThere
         host?.capabilitiesChanged()
     }
 
@@ -118,11 +115,9 @@ public import ProximityReader
         case .readRetry: if attempt?.state != .seePhone { show(.tryAgain) }
         case .removeCard: show(.removeCard)
         case .readCompleted: show(.processing)
-        case .notReady, .updateProgress:
-            // The reader comes or goes.
-            look?.cancel()
-            look = Task { [weak self] in await self?.lookForReader() }
-        case .readCancelled, .readNotCompleted, .pinEntryRequested, .pinEntryCompleted, .userInterfaceDismissed: break
+        case .notReady, .updateProgress, .readCancelled, .readNotCompleted, .pinEntryRequested, .pinEntryCompleted,
+            .userInterfaceDismissed:
+            break
         }
     }
 

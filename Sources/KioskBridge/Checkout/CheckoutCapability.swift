@@ -1,3 +1,4 @@
+import CardReceipts
 public import ComposableCheckout
 public import Foundation
 import KioskKit
@@ -296,13 +297,7 @@ import Logging
     /// The outcome that a route tells; nil if it tells none.
     private static func outcome(_ route: CheckoutRoute, key: String) -> KioskPaymentOutcome? {
         switch route {
-        case .success(let result):
-            .approved(
-                result.amount,
-                result.tap
-                    ?? KioskKit.PaymentResult(
-                        id: result.paymentID, status: .approved, amount: result.amount, currency: result.currency,
-                        lastFour: result.token.map { String($0.masked.suffix(4)) }))
+        case .success(let result): .approved(result.amount, result.charged)
         case .failure(.transport(_, mayHaveHappened: true)): .unknown(key: key)
         case .failure(.refused(code: "declined", let message)): .declined(message: message)
         case .start, .methodSelection, .method, .processing, .challenge, .failure: nil
@@ -320,5 +315,16 @@ import Logging
         guard let state, state != told, let members = state.members else { return }
         told = state
         host?.send(event: "checkout.state", data: members)
+    }
+}
+
+extension ComposableCheckout.PaymentResult {
+    /// The payment with what a receipt must say.
+    var charged: KioskKit.PaymentResult {
+        tap
+            ?? KioskKit.PaymentResult(
+                id: paymentID, status: .approved, amount: amount, currency: currency,
+                lastFour: token.map { String($0.masked.suffix(4)) },
+                keyedBrand: (token?.network).flatMap { CardBrand(name: $0.name) })
     }
 }

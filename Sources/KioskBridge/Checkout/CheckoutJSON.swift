@@ -53,7 +53,7 @@ struct CheckoutJSON {
             state["text"] = text("checkout.success")
             amount = result.amount
             state["card"] = result.token.map { .string($0.masked) }
-            state["receipt"] = .bool(result.tap?.receiptFacts != nil)
+            state["receipt"] = .bool(result.charged.hasReceipt)
         case .failure(let error):
             state["route"] = "failure"
             state.merge(failure(error)) { $1 }
@@ -196,6 +196,7 @@ struct CheckoutJSON {
                 "kind": "field", "field": .string(field.type.rawValue), "label": text(field.labelKey),
                 "placeholder": text(field.placeholderKey), "isRequired": .bool(field.isRequired),
                 "value": .string(field.value), "error": field.errorKey.map(text) ?? .null,
+                "errorKey": field.errorKey.map(JSONValue.string) ?? .null,
                 "maximumLength": JSONValue(Int64(field.maximumLength)), "autocomplete": .string(field.autocomplete),
                 "inputMode": .string(field.inputMode), "isSecret": .bool(field.isSecret),
             ]
@@ -213,8 +214,9 @@ struct CheckoutJSON {
             [
                 "kind": "field", "field": .string(Self.voucherField), "label": text("voucher.label"),
                 "placeholder": text("voucher.placeholder"), "isRequired": true, "value": .string(voucher.code),
-                "error": voucher.errorKey.map(text) ?? .null, "maximumLength": 64, "autocomplete": "off",
-                "inputMode": "text", "isSecret": false,
+                "error": voucher.errorKey.map(text) ?? .null,
+                "errorKey": voucher.errorKey.map(JSONValue.string) ?? .null, "maximumLength": 64,
+                "autocomplete": "off", "inputMode": "text", "isSecret": false,
             ],
             button(voucher.isSubmitEnabled, voucher.isLoading, amount),
         ]

@@ -109,6 +109,8 @@ export type CheckoutElement =
       /** Masked, or empty for a secret. */
       value: string;
       error: string | null;
+      /** Names the error to `speech.say`. */
+      errorKey: string | null;
       maximumLength: number;
       autocomplete: string;
       inputMode: string;

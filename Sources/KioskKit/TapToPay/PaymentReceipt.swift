@@ -9,8 +9,8 @@ extension ReceiptContent {
     /// - Parameters:
     ///   - merchant: the merchant's name and address.
     ///   - order: the items and totals of the sale.
-    ///   - payment: an approved payment of this run of the program, with the amount, the currency and the last four
-    ///     digits that the payment service reports.
+    ///   - payment: an approved payment, with the amount, the currency and the last four digits that the payment service
+    ///     reports; its card was read in this run of the program, or keyed.
     ///   - date: the time of the payment service's answer.
     ///   - accountType: the type of the account; `Default` if none was selected.
     ///   - timeZone: the time zone of the place of sale.
@@ -27,11 +27,11 @@ extension ReceiptContent {
         let card = CardPresentTransactionDetails(
             // No receipt shows the expiry date.
             last4: payment.lastFour ?? "", expMonth: 0, expYear: 0,
-            brand: CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
+            brand: payment.keyedBrand ?? CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
             receipt: facts.map {
                 ReceiptDetails($0, authorizationResponseCode: payment.responseCode ?? "", accountType: accountType)
             },
-            readMethod: facts.map(CardReadMethod.init))
+            readMethod: payment.keyedBrand.map { _ in .keyed } ?? facts.map(CardReadMethod.init))
         try self.init(
             merchant: merchant, order: order,
             charge: Charge(

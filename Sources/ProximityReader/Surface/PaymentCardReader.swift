@@ -138,4 +138,13 @@ extension ProximityReaderSystem {
     public static func messages(of reader: PaymentCardReader) -> AsyncStream<UserInterfaceRequest> {
         reader.terminal.messages.stream()
     }
+
+    /// Returns whether the reader is plugged in: first as the terminal saw it last, and then each change.
+    ///
+    /// If the terminal has no reader, it looks for one once.  It notices that a reader returns while it has a session.
+    /// Each call returns a new stream, which buffers the last change.
+    public static func presence(of reader: PaymentCardReader) -> AsyncStream<Bool> {
+        Task { [terminal = reader.terminal] in try? await terminal.attachedReader() }
+        return reader.terminal.presence.stream()
+    }
 }

@@ -2,6 +2,7 @@ import ContactlessMetrics
 import Foundation
 import Logging
 import SmartCard
+import Waiting
 
 /// The terminal's search for its reader, at the start and after a loss.
 extension PaymentTerminal {
@@ -40,13 +41,20 @@ extension PaymentTerminal {
     private func findReader() async throws -> AttachedReader {
         defer {
             finding = nil
-            metrics.readerPresent.set(to: attached != nil)
+            tellPresence()
         }
         let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime)
         attached = found
         // The watch begins here: a loss of a reader that is not the terminal's yet would be reported to nobody.
         found.watch { [weak self] in await self?.readerLeft($0) }
         return found
+    }
+
+    /// Tells whether the reader is present, if that is new.
+    func tellPresence() {
+        let isPresent = attached != nil
+        metrics.readerPresent.set(to: isPresent)
+        presence.update { $0 == isPresent ? nil : isPresent }
     }
 
     /// Handles the loss of a reader.

@@ -87,6 +87,8 @@ async def by_card(page, sandbox):
     await page.until(at("success"))
     await has_no_card(page, AMEX, AMEX_PASTED, AMEX_CODE)
     print("card:", mask, await text(page), flush=True)
+    await page.click("receipt.print")
+    await page.until("/wird gedruckt/.test(document.body.innerText)", "a receipt that is being printed")
     await page.click("language.en")
     await leave(page)
     expect([one["amount"] for one in sandbox.books] == ["12.84"], f"paid: {sandbox.books}")
@@ -255,6 +257,8 @@ async def main(programs):
         expect("checkout.update" in log, f"the log says nothing: {log[-500:]}")
         expect(not tainted(log), f"the service's log has a card: {tainted(log)}")
         expect(not in_files(Path(kiosk.folder)), "a file of the service has a card")
+        receipt = ["American Express **** 0005", "Manuell", "12.84 EUR", "0.50"]
+        expect(all(one.replace(".", ",") in log or one in log for one in receipt), f"the receipt of a typed card: {log}")
         print("nothing in the profile, in the log, in the service's files", flush=True)
         return 0
     except AssertionError as fault:

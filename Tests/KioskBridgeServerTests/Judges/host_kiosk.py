@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import tempfile
 import time
 import urllib.request
@@ -72,11 +73,18 @@ class Sandbox:
 
 
 class Kiosk:
-    """kiosk-host with a virtual reader.  Its port is below those that the system gives to others meanwhile."""
+    """kiosk-host with a virtual reader, or with the software reader `model` on a mock USB bus, which it reaches through pcscd as
+    any reader.  Its port is below those that the system gives to others meanwhile."""
 
-    def __init__(self, programs, sandbox=None):
+    def __init__(self, programs, sandbox=None, model=None):
         self.programs, self.sandbox, self.port, self.process = programs, sandbox, None, None
         self.folder = tempfile.mkdtemp(prefix="kiosk-host-")
+        self.control = f"{self.folder}/control"
+        self.command = [f"{programs}/kiosk-host"]
+        if model:
+            self.command = [f"{programs}/virtual-reader", "--model", model, "--control", self.control, "--", *self.command]
+        else:
+            self.command += ["--virtual"]
         self.environment = {
             **os.environ, "XDG_STATE_HOME": self.folder, "XDG_DATA_HOME": self.folder, "STATE_DIRECTORY": "",
             "PCSCLITE_CSOCK_NAME": "/nonexistent"}
@@ -86,7 +94,7 @@ class Kiosk:
         ports = [self.port] if self.port else random.sample(range(20_000, 30_000), 20)
         for port in ports:
             self.process = await asyncio.create_subprocess_exec(
-                f"{self.programs}/kiosk-host", "--virtual", "--port", str(port), *service, *arguments,
+                *self.command, "--port", str(port), *service, *arguments,
                 stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
                 env={**self.environment, **environment})
             line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
@@ -94,6 +102,15 @@ class Kiosk:
                 self.port, self.address = port, line.decode().strip()
                 return self
         raise AssertionError(f"kiosk-host does not start: {await self.process.stderr.read()}")
+
+    def do(self, action):
+        """What happens to the software reader: a line of virtual-reader(1), CONTROL SOCKET."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(PATIENCE)
+            line.connect(self.control)
+            line.sendall(f"{action}\n".encode())
+            answer = line.makefile().readline()
+            expect(answer == "ok\n", f"{action}: {answer}")
 
     async def end(self):
         """Ends it as a service manager does, and keeps what it has logged."""

@@ -4,6 +4,7 @@ customers.
 
     host_trials.py PROGRAMS killed               the service is killed at four moments of a tap, and started again
     host_trials.py PROGRAMS pages                two pages
+    host_trials.py PROGRAMS unplugged            the reader is unplugged at the checkout
     host_trials.py PROGRAMS customers COUNT      customers, and the memory of page and service
     host_trials.py PROGRAMS idle                 wake-ups of a kiosk with nothing to do
     host_trials.py PROGRAMS flood                a payment with a flood of messages behind it
@@ -146,6 +147,45 @@ async def pages(browser, programs):
         kiosk.stop()
 
 
+async def unplugged(browser, programs):
+    """The tap is a way to pay while its reader is there, and one that has begun fails with it."""
+    sandbox = await Sandbox().start(programs)
+    kiosk = Kiosk(programs, sandbox, model="acr122u")
+    ways = "[...document.querySelectorAll('[data-action^=\"method.\"]')].map((one) => one.dataset.action).join()"
+    try:
+        await kiosk.start("--checkout")
+        page = await browser.page(kiosk.address)
+
+        async def offers(what, expected):
+            await page.until(f"{at('selection.ready')} && {ways} === '{expected}'", f"{expected} {what}")
+            print(f"{what}: {expected}", flush=True)
+
+        await offers("at the start", "method.tap,method.voucher")
+        kiosk.do("unplug")
+        await offers("unplugged during the selection", "method.voucher")
+        kiosk.do("plug")
+        await offers("plugged in", "method.tap,method.voucher")
+        await page.click("method.tap")
+        await page.until(at("tap.presentCard"), "the wait for a card")
+        kiosk.do("unplug")
+        await page.until(at("failure"), "the failure of a tap without a reader")
+        print("unplugged during the tap:", await page.eval("document.querySelector('main').innerText.replace(/\\s+/g, ' ')"))
+        await page.click("checkout.back")
+        await offers("after the failure", "method.voucher")
+        kiosk.do("plug")
+        await offers("plugged in again", "method.tap,method.voucher")
+        await page.click("method.tap")
+        await page.until(at("tap.presentCard"), "the wait for a card")
+        kiosk.do("insert visa")
+        await page.until(at("success"), "a payment")
+        paid = [f"{one['amount']} {one['status']}" for one in sandbox.books]
+        expect(paid == ["12.34 approved"], f"paid: {paid}")
+        await page.close()
+    finally:
+        kiosk.stop()
+        sandbox.stop()
+
+
 async def customers(browser, programs, count="60"):
     """Neither page nor service grow: each customer pays with the pass and the card of a phone, and gets a receipt."""
     count, warm = int(count), 20
@@ -203,7 +243,7 @@ CUSTOMER = """(async () => {
   for (const action of ['journey.payment', 'order.pay', 'receipt.print', 'action.finish']) await press(action);
 })()"""
 
-TRIALS = {"killed": killed, "pages": pages, "customers": customers, "idle": idle, "flood": flood,
+TRIALS = {"killed": killed, "pages": pages, "unplugged": unplugged, "customers": customers, "idle": idle, "flood": flood,
           "checkout": checkout, "numbers": numbers}
 
 

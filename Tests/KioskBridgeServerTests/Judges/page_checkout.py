@@ -59,7 +59,8 @@ TAPS = {"idle": "One moment, please …", "presentCard": "Hold your card or phon
 
 def field(name, label, value="", error=None, **more):
     return {"kind": "field", "field": name, "label": label, "placeholder": label, "isRequired": True, "value": value,
-            "error": error, "maximumLength": 64, "autocomplete": "off", "inputMode": "text", "isSecret": False, **more}
+            "error": error, "errorKey": error and f"error.{name}", "maximumLength": 64, "autocomplete": "off",
+            "inputMode": "text", "isSecret": False, **more}
 
 
 LABELS = {"en": ("Card number", "Expiry date", "Security code", "Country", "Postal code", "Pay €12.64"),

@@ -99,6 +99,11 @@ async def checkout_form(bench):
     tell(host, card({**FILLED, "CVV": ""}, wrong, network=CB[0], networks=CB, ready=True))
     await page.until("!document.querySelector('[data-action=\"checkout.submit\"]').ariaDisabled")
     bench.expect(await page.eval("document.getElementById('status').textContent") == "", "an error is said twice")
+    # To headphones as well, by its key.
+    host.event("host.headphones", connected=True)
+    tell(host, card(FILLED, {**wrong, "CVV": "This security code is not valid."}, network=CB[0], networks=CB))
+    await until_asked(host, "speech.say", key="error.CVV")
+    host.event("host.headphones", connected=False)
     # A country without postal codes, and back: the others stay.
     tell(host, card(FILLED, country="HK"))
     await page.until("!document.getElementById('checkout-POSTAL_CODE')")
