@@ -561,6 +561,11 @@ if let names = Context.environment["ONLY"] {
     }
 }
 
+// The folders of all dependencies, for a build without a network: debian/build has them in a source package.
+if let vendored = Context.environment["VENDORED"] {
+    package.dependencies = vendored.split(separator: " ").map { .package(path: String($0)) }
+}
+
 // The documentation plugin, only for Documentation/build: other users need not fetch it.
 if Context.environment["DOCUMENTATION"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
