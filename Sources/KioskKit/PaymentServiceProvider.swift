@@ -130,11 +130,14 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
     public internal(set) var receiptFacts: ReceiptFacts?
     /// The brand of a card whose number the customer entered by hand, for a receipt; nil for a card that was read.
     public let keyedBrand: CardBrand?
+    /// The part of the amount that the customer pays for the way to pay, in the currency's major unit; nil for none.
+    public var surcharge: Decimal?
 
     /// Creates a result.  Of `lastFour`, anything but four digits is dropped.
     public init(
         id: String, status: Status, idempotencyKey: String? = nil, amount: Decimal? = nil, currency: String? = nil,
-        responseCode: String? = nil, message: String? = nil, lastFour: String? = nil, keyedBrand: CardBrand? = nil
+        responseCode: String? = nil, message: String? = nil, lastFour: String? = nil, keyedBrand: CardBrand? = nil,
+        surcharge: Decimal? = nil
     ) {
         let isFour = lastFour?.utf8.count == 4 && lastFour?.utf8.allSatisfy { (0x30...0x39).contains($0) } == true
         self.lastFour = isFour ? lastFour : nil
@@ -146,10 +149,8 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
         self.responseCode = responseCode
         self.message = message
         self.keyedBrand = keyedBrand
+        self.surcharge = surcharge
     }
-
-    /// True if a receipt can be made of the payment: the card was read in this run of the program, or keyed.
-    public var hasReceipt: Bool { receiptFacts != nil || keyedBrand != nil && lastFour != nil }
 
     /// Returns the reason for which the result does not settle a payment; nil if it does: it names the payment, its
     /// amount and its currency, and is final.

@@ -60,6 +60,7 @@ import Testing
             #expect(text.uppercased().contains(part.uppercased()), "\(part) in \(text)")
         }
         #expect(PaymentResult(id: "1", status: .approved, lastFour: "4761739001010010").lastFour == nil)
+        #expect(charged.hasReceipt)
         // No more of the card than that it paid.
         #expect(!"\(kiosk.page.texts)".contains("4761"))
         let again = try await kiosk.page.request("payment.start", #"{"order":"1001"}"#)
@@ -208,6 +209,34 @@ import Testing
         try kiosk.bench.insert()
         let answer = try await kiosk.page.request("payment.start", #"{"order":"1001"}"#)
         #expect(answer.data["outcome"] as? String == "approved", "\(answer)")
+    }
+
+    @Test("A typed card has a receipt, and nothing that is not approved or not complete")
+    func typed() throws {
+        func result(
+            _ status: PaymentResult.Status = .approved, amount: Decimal? = 12.84, lastFour: String? = "0005",
+            brand: CardBrand? = .amex
+        ) -> PaymentResult {
+            PaymentResult(
+                id: "1", status: status, amount: amount, currency: "EUR", lastFour: lastFour, keyedBrand: brand,
+                surcharge: 0.5)
+        }
+        func receipt(_ payment: PaymentResult) throws -> ReceiptContent {
+            try ReceiptContent(
+                merchant: .init(name: "Museum", address: ["Street 1"], country: "DE", merchantID: "1", terminalID: "2"),
+                order: ReceiptOrder(
+                    id: "1001", lineItems: [.init(title: "Ticket", amount: 1234)], totals: .init(subtotal: 1234)),
+                payment: payment, date: Date(timeIntervalSince1970: 0))
+        }
+        #expect(result().hasReceipt)
+        #expect(try receipt(result()).parameters.card.entryMode == .keyed)
+        let others = [
+            result(.declined), result(amount: nil), result(lastFour: nil), result(brand: nil), result(brand: .unknown),
+        ]
+        for payment in others {
+            #expect(!payment.hasReceipt)
+            #expect(throws: ReceiptError.self) { try receipt(payment) }
+        }
     }
 
     @Test("A receipt is printed once at a time, and a printer's failure is told")

@@ -11,6 +11,8 @@ import Testing
 private final class Desk: CardReader {
     let identity: ReaderIdentity
     private let reader = Mutex<VirtualReader?>(nil)
+    /// True for a reader that is there and tells nothing of its slot.
+    private let isMute = Mutex(false)
 
     /// - Parameter name: of every reader that is plugged in.
     init(name: String = "ACS ACR122U PICC Interface 00 00") {
@@ -28,13 +30,18 @@ private final class Desk: CardReader {
 
     func unplug() { device?.unplug() }
 
+    func mute(_ isMute: Bool) { self.isMute.withLock { $0 = isMute } }
+
     private func present() throws -> VirtualReader {
         guard let reader = reader.withLock({ $0 }) else { throw CardError(.readerGone) }
         return reader
     }
 
     func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
-        (try? present().slotStates()) ?? AsyncThrowingStream<SlotState, any Error> { $0.finish() }
+        if isMute.withLock({ $0 }) {
+            return AsyncThrowingStream<SlotState, any Error> { $0.finish(throwing: CardError(.readerTimeout)) }
+        }
+        return (try? present().slotStates()) ?? AsyncThrowingStream<SlotState, any Error> { $0.finish() }
     }
 
     func connect() async throws -> any CardConnection { try await present().connect() }
@@ -127,6 +134,21 @@ private final class Desk: CardReader {
             var late = ProximityReaderSystem.presence(of: bench.reader).makeAsyncIterator()
             #expect(await late.next() == true)
         }
+        _ = session
+    }
+
+    @Test("a reader that did not answer once is looked for again", arguments: names)
+    func mute(_ name: String) async throws {
+        let desk = Desk(name: name)
+        let bench = try await Bench { $0.reader = .reader(desk) }
+        let session = try await bench.reader.prepare(using: bench.token())
+        var presence = ProximityReaderSystem.presence(of: bench.reader).makeAsyncIterator()
+        #expect(await presence.next() == true)
+        desk.mute(true)
+        await #expect(throws: PaymentCardReaderError.self) { try await bench.reader.prepare(using: bench.token()) }
+        #expect(await presence.next() == false)
+        desk.mute(false)
+        #expect(await presence.next() == true)
         _ = session
     }
 

@@ -76,15 +76,16 @@ struct KioskReceipts: Sendable {
             items.append(
                 ReceiptLineItem(title: line.title, quantity: Decimal(line.quantity), amount: try units(line.total)))
         }
-        // A member pays less than the sum of the lines, and some cards cost a surcharge.
         let subtotal = items.reduce(0) { $0 + $1.amount }
-        let total = try units(order.total)
+        // A member pays less than the sum of the lines; some cards cost more.
+        let surcharge = if let surcharge = sale.payment.surcharge { try units(surcharge) } else { 0 }
+        let price = try units(order.total) - surcharge
         return try ReceiptContent(
             merchant: merchant,
             order: ReceiptOrder(
                 id: order.id, lineItems: items,
                 totals: ReceiptTotals(
-                    subtotal: subtotal, discount: max(0, subtotal - total), fees: max(0, total - subtotal))),
+                    subtotal: subtotal, discount: max(0, subtotal - price), fees: surcharge)),
             payment: sale.payment, date: sale.time)
     }
 }

@@ -3,7 +3,8 @@ import SmartCard
 
 /// The card network.
 public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
-    case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, unknown
+    case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, maestro, dankort, mir, ruPay, troy
+    case unknown
 
     /// The network's name for itself, the same in every language; nil for ``unknown``.
     public var name: String? {
@@ -17,6 +18,11 @@ public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
         case .interac: "Interac"
         case .unionPay: "UnionPay"
         case .eftposAu: "eftpos"
+        case .maestro: "Maestro"
+        case .dankort: "Dankort"
+        case .mir: "Mir"
+        case .ruPay: "RuPay"
+        case .troy: "Troy"
         case .unknown: nil
         }
     }

@@ -1,6 +1,6 @@
 package import EMVContactless
 
-/// Details that a payment service returns about a card that was present.
+/// Details that a payment service returns about a card whose holder was present.
 public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
     /// The last four digits of the account number.
     public let last4: String
@@ -49,7 +49,7 @@ public struct Wallet: Codable, Hashable, Sendable {
     public init(type: String?) { self.type = type }
 }
 
-/// The way in which a card was read; receipts call it the entry mode.
+/// The way in which a card's data came in; receipts call it the entry mode.
 public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
     case contactlessEMV = "contactless_emv"
     case contactlessMagneticStripe = "contactless_magstripe"

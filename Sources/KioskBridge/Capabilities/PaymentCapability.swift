@@ -256,10 +256,10 @@ public import ProximityReader
             "receipt": false, "amount": .money(attempt?.price?.amount ?? order.total, order.currencyCode, locale),
         ]
         switch outcome {
-        case .approved(let amount, _):
+        case .approved(let amount, let payment):
             answer["outcome"] = "approved"
             answer["amount"] = .money(amount, order.currencyCode, locale)
-            answer["receipt"] = .bool(canPrintReceipts)
+            answer["receipt"] = .bool(canPrintReceipts && payment.hasReceipt)
         case .declined(let message):
             answer["outcome"] = "declined"
             answer["message"] = message.map { .string($0) }

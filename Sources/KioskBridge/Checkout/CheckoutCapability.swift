@@ -233,7 +233,7 @@ import Logging
     /// - Returns: false at the end of the checkout.
     private func show(_ route: CheckoutRoute, of scope: CheckoutScope) async -> Bool {
         guard let session, session.scope === scope else { return false }
-        if let outcome = Self.outcome(route, key: await scope.paymentKey ?? "") {
+        if let outcome = outcome(route, of: session, key: await scope.paymentKey ?? "") {
             await orders.settle(session.order.id, outcome)
         }
         let isOver = route == .start && session.route != .start
@@ -295,9 +295,9 @@ import Logging
     }
 
     /// The outcome that a route tells; nil if it tells none.
-    private static func outcome(_ route: CheckoutRoute, key: String) -> KioskPaymentOutcome? {
+    private func outcome(_ route: CheckoutRoute, of session: Session, key: String) -> KioskPaymentOutcome? {
         switch route {
-        case .success(let result): .approved(result.amount, result.charged)
+        case .success(let result): .approved(result.amount, result.charged(session.price))
         case .failure(.transport(_, mayHaveHappened: true)): .unknown(key: key)
         case .failure(.refused(code: "declined", let message)): .declined(message: message)
         case .start, .methodSelection, .method, .processing, .challenge, .failure: nil
@@ -320,11 +320,16 @@ import Logging
 
 extension ComposableCheckout.PaymentResult {
     /// The payment with what a receipt must say.
-    var charged: KioskKit.PaymentResult {
-        tap
+    ///
+    /// - Parameter price: what the order costs without the surcharge of the way to pay.
+    func charged(_ price: KioskPrice) -> KioskKit.PaymentResult {
+        var charged =
+            tap
             ?? KioskKit.PaymentResult(
                 id: paymentID, status: .approved, amount: amount, currency: currency,
                 lastFour: token.map { String($0.masked.suffix(4)) },
                 keyedBrand: (token?.network).flatMap { CardBrand(name: $0.name) })
+        if amount > price.amount { charged.surcharge = amount - price.amount }
+        return charged
     }
 }

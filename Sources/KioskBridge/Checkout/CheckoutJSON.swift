@@ -53,7 +53,7 @@ struct CheckoutJSON {
             state["text"] = text("checkout.success")
             amount = result.amount
             state["card"] = result.token.map { .string($0.masked) }
-            state["receipt"] = .bool(result.charged.hasReceipt)
+            state["receipt"] = .bool(result.charged(price).hasReceipt)
         case .failure(let error):
             state["route"] = "failure"
             state.merge(failure(error)) { $1 }

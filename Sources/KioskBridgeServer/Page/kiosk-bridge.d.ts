@@ -143,7 +143,7 @@ export interface Checkout {
   /** A QR code of that page for the customer's phone: 1 is dark, row by row, without the quiet zone. */
   code?: { label: string; modules: string[] };
   card?: string;
-  /** Whether there can be a receipt: of a card that was read. */
+  /** Whether there can be a receipt: of a card that was read or typed. */
   receipt?: boolean;
   recovery?: "retry" | "otherMethod" | "correctFields" | "askStaff";
   hint?: string;

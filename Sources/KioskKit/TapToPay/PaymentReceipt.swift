@@ -27,16 +27,34 @@ extension ReceiptContent {
         let card = CardPresentTransactionDetails(
             // No receipt shows the expiry date.
             last4: payment.lastFour ?? "", expMonth: 0, expYear: 0,
-            brand: payment.keyedBrand ?? CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
+            brand: payment.brand,
             receipt: facts.map {
                 ReceiptDetails($0, authorizationResponseCode: payment.responseCode ?? "", accountType: accountType)
             },
-            readMethod: payment.keyedBrand.map { _ in .keyed } ?? facts.map(CardReadMethod.init))
+            readMethod: payment.readMethod)
         try self.init(
             merchant: merchant, order: order,
             charge: Charge(
                 id: payment.id, amount: units, currency: currency, status: .succeeded, created: date,
                 paymentMethod: card.brand == .interac ? .interacPresent(details: card) : .cardPresent(details: card)),
             date: date, timeZone: timeZone)
+    }
+}
+
+extension PaymentResult {
+    /// True if `ReceiptContent.init(merchant:order:payment:date:accountType:timeZone:)` makes a receipt of it: the payment
+    /// is approved, its result is complete, and its card was read in this run of the program, or keyed.
+    public var hasReceipt: Bool {
+        status == .approved && amount != nil && currency != nil && lastFour != nil && readMethod != nil
+            && brand != .unknown
+    }
+
+    /// What the kernel has read comes before what anybody says.
+    fileprivate var brand: CardBrand {
+        receiptFacts.map { CardBrand(applicationIdentifier: $0.applicationIdentifier.hex) } ?? keyedBrand ?? .unknown
+    }
+
+    fileprivate var readMethod: CardReadMethod? {
+        receiptFacts.map(CardReadMethod.init) ?? keyedBrand.map { _ in .keyed }
     }
 }

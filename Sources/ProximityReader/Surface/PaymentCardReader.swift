@@ -139,12 +139,20 @@ extension ProximityReaderSystem {
         reader.terminal.messages.stream()
     }
 
-    /// Returns whether the reader is plugged in: first as the terminal saw it last, and then each change.
+    /// Returns whether the terminal has its reader: first as it is now, and then each change.
     ///
-    /// If the terminal has no reader, it looks for one once.  It notices that a reader returns while it has a session.
-    /// Each call returns a new stream, which buffers the last change.
+    /// It has none while the reader is unplugged or does not answer, while the machine sleeps, and after the end of the
+    /// terminal.  If it has none now, it looks for one before the first value; a reader that returns later is noticed
+    /// while there is a session.  Each call returns a new stream, which buffers the last change.
     public static func presence(of reader: PaymentCardReader) -> AsyncStream<Bool> {
-        Task { [terminal = reader.terminal] in try? await terminal.attachedReader() }
-        return reader.terminal.presence.stream()
+        let (stream, continuation) = AsyncStream<Bool>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let changes = reader.terminal.presence.stream()
+        let task = Task { [weak terminal = reader.terminal] in
+            _ = try? await terminal?.attachedReader()
+            for await isPresent in changes { continuation.yield(isPresent) }
+            continuation.finish()
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
     }
 }

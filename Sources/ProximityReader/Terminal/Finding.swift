@@ -50,7 +50,7 @@ extension PaymentTerminal {
         return found
     }
 
-    /// Tells whether the reader is present, if that is new.
+    /// Tells whether the terminal has its reader, if that is new.
     func tellPresence() {
         let isPresent = attached != nil
         metrics.readerPresent.set(to: isPresent)
@@ -65,14 +65,12 @@ extension PaymentTerminal {
         attached = nil
         logger.warning("the reader is gone")
         interruptRead(with: .readerNotAvailable)
-        guard session != nil else { return }
-        events.send(.notReady)
-        searchReader()
+        if session != nil { events.send(.notReady) }
     }
 
-    /// Searches for the reader until it is present, so that its next loss is noticed, too.
+    /// Searches for the reader of a session until it is present, so that its next loss is noticed, too.
     func searchReader() {
-        guard search == nil else { return }
+        guard search == nil, session != nil, !isAsleep else { return }
         search = Task { [weak self] in
             while await self?.isStillSearching() == true { try? await Task.sleep(for: .seconds(1)) }
         }

@@ -18,13 +18,13 @@ extension PaymentTerminal {
         hostSleeps(false)
     }
 
-    /// Ends reads while the machine sleeps.  Afterward the reader is searched anew, and the session continues.
+    /// Ends reads while the machine sleeps.  The session continues afterward.
     private func hostSleeps(_ isAsleep: Bool) {
         guard isAsleep != self.isAsleep else { return }
         self.isAsleep = isAsleep
+        // Searched anew after the sleep.
         attached = nil
         if isAsleep { interruptRead(with: .readFromBackgroundError) }
-        guard session != nil else { return }
-        if isAsleep { events.send(.notReady) } else { searchReader() }
+        if isAsleep, session != nil { events.send(.notReady) }
     }
 }

@@ -11,7 +11,7 @@ package actor PaymentTerminal {
     nonisolated let events = Multicast<TerminalEvent>()
     /// The kernels' messages for the people at the reader.
     nonisolated let messages = Multicast<UserInterfaceRequest>(keeping: .newest(64))
-    /// True while the reader is present; nothing before the terminal has looked for it.
+    /// True while the terminal has its reader; nothing before it has looked for one.
     nonisolated let presence = Multicast<Bool>(keeping: .newest(1)) { isPresent in { isPresent } }
     /// An identifier of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
@@ -29,7 +29,12 @@ package actor PaymentTerminal {
     weak var toldEnd: TerminalSession?
 
     /// The reader, while it is present.
-    var attached: AttachedReader? { didSet { tellPresence() } }
+    var attached: AttachedReader? {
+        didSet {
+            tellPresence()
+            if attached == nil { searchReader() }
+        }
+    }
     /// The task that finds the reader, shared by all callers.
     var finding: Task<AttachedReader, any Error>?
     /// The task that searches for the reader while it is gone.

@@ -9,8 +9,7 @@ import Testing
         #expect(CardNetwork.known.count == IssuerNetwork.all.count)
         #expect(Set(CardNetwork.known.map(\.name)).count == CardNetwork.known.count)
         let brands = Set(CardBrand.allCases.compactMap(\.name))
-        let expected = ["Visa", "Mastercard", "American Express", "Diners Club", "Discover", "JCB", "UnionPay"]
-        #expect(CardNetwork.known.map(\.name).filter(brands.contains) == expected)
+        #expect(brands.isSuperset(of: CardNetwork.known.map(\.name)))
         #expect(
             [
                 CardNetwork.visa, .mastercard, .amex, .diners, .discover, .jcb, .unionPay, .maestro, .dankort, .mir,
