@@ -3,7 +3,8 @@ import SmartCard
 
 /// The card network.
 public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
-    case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, maestro, dankort, mir, ruPay, troy
+    case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, maestro, dankort, mir, ruPay,
+        troy
     case unknown
 
     /// The network's name for itself, the same in every language; nil for ``unknown``.
