@@ -48,7 +48,7 @@ struct Admission {
     /// The version of the bridge's protocol, as a name of a subprotocol.
     static let subprotocol = "kiosk.bridge.v1"
 
-    /// The port that pages name; 0 before the server listens.
+    /// The port that pages name, which is that of their connections; 0 before the first one.
     var port = 0
     /// Origins besides the server's own.
     var foreignOrigins: Set<String> = []

@@ -112,14 +112,13 @@ public actor BridgeServer {
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 32)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { [doors, host, patience] channel in
                 guard doors.enter(channel) else { return channel.close() }
                 return Self.configure(channel, doors, host, limits, patience)
             }
         listeners = try await passed.isEmpty ? bind(bootstrap) : adopt(passed, bootstrap)
         port = listeners.first?.localAddress?.port ?? 0
-        doors.listen(on: port)
     }
 
     private func adopt(_ sockets: [CInt], _ bootstrap: ServerBootstrap) async throws(StartError) -> [any Channel] {

@@ -36,8 +36,6 @@ final class Doors: Sendable {
 
     private static var now: Duration { ContinuousClock.now - start }
 
-    func listen(on port: Int) { admission.withLock { $0.port = port } }
-
     /// Makes a token for a page of `origin`.
     func issueToken(to origin: String) -> String {
         var random = SystemRandomNumberGenerator()
@@ -95,7 +93,11 @@ final class Doors: Sendable {
     ///
     /// - Returns: false if there are too many, or it does not come from this machine.
     func enter(_ channel: any Channel) -> Bool {
-        guard channel.localAddress?.isLoopback == true, channel.remoteAddress?.isLoopback == true else { return false }
+        guard let address = channel.localAddress, address.isLoopback, channel.remoteAddress?.isLoopback == true else {
+            return false
+        }
+        // systemd starts the program when somebody has connected, before the server knows its port.
+        admission.withLock { $0.port = address.port ?? 0 }
         let id = ObjectIdentifier(channel)
         let isAdmitted = visits.withLock { visits in
             guard !visits.areOver, visits.channels.count < Self.mostConnections else { return false }

@@ -10,9 +10,12 @@ import Testing
         private let program: Program
         private let folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-host-\(UUID().uuidString)")
 
+        /// Without privileges, as the unit starts it.
+        private static let unprivileged = getuid() == 0 ? ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] : []
+
         init() async throws {
             program = try Program(
-                [Program.built("kiosk-host"), "--virtual", "--port", "0"],
+                Self.unprivileged + [Program.built("kiosk-host"), "--virtual", "--port", "0"],
                 environment: [
                     "XDG_STATE_HOME": folder.path, "XDG_DATA_HOME": folder.path, "STATE_DIRECTORY": "",
                     "PCSCLITE_CSOCK_NAME": "/nonexistent",

@@ -39,6 +39,35 @@ import Testing
         await server.stop()
     }
 
+    @Test("C3 who connected before the program was started is served")
+    func connectedBefore() async throws {
+        let listening = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+        try #require(listen(listening, 8) == 0)
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let client = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+                let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+                return getsockname(listening, name, &length) == 0 && connect(client, name, length) == 0 ? client : -1
+            }
+        }
+        defer { close(client) }
+        let port = UInt16(bigEndian: address.sin_port)
+        let request = "GET /kiosk-bridge.js HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
+        try #require(write(client, request, request.utf8.count) == request.utf8.count)
+        let server = BridgeServer(host, .init(admitsOwnPages: true))
+        try await server.start(on: [listening])
+        let answer = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                var bytes = [UInt8](repeating: 0, count: 15)
+                let count = read(client, &bytes, bytes.count)
+                continuation.resume(returning: String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self))
+            }
+        }
+        #expect(answer == "HTTP/1.1 200 OK")
+        await server.stop()
+    }
+
     @Test(
         "C3 a socket of systemd on another address is refused, also beside a good one",
         arguments: ["0.0.0.0", "::"])
