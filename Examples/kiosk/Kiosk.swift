@@ -94,7 +94,8 @@ struct Kiosk: AsyncParsableCommand {
             throw ValidationError("“\(currency)” is no currency: EUR is one.")
         }
         for amount in amounts where Self.amount(amount, of: currency) == nil {
-            throw ValidationError("“\(amount)” is no amount: 12.34 is one.")
+            throw ValidationError(
+                "“\(amount)” is no amount in \(currency.code): \(currency.exponent == 0 ? "1234" : "12.34") is one.")
         }
         guard !hold || offline else { throw ValidationError("--hold goes with --offline.") }
         guard !forward || !offline else { throw ValidationError("--forward goes without --offline.") }

@@ -166,12 +166,35 @@ import Testing
     }
 
     @Test(
+        "As the first process of a container it ends with a signal, too",
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
+    func firstProcess() async throws {
+        let script = """
+            unshare "$1" --pid --fork --mount-proc "$2" --virtual --port 0 >"$3/address" & parent=$!
+            until [ -s "$3/address" ] || ! kill -0 $parent; do sleep 0.1; done
+            kill -TERM $(cat /proc/$parent/task/$parent/children)
+            wait $parent
+            echo "status $?"
+            """
+        let folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-host-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let outcome = try await Program.run(
+            ["sh", "-c", script, "sh", PrivatePCSCD.options[0], Program.built("kiosk-host"), folder.path],
+            environment: ["XDG_STATE_HOME": folder.path, "XDG_DATA_HOME": folder.path], timeout: .seconds(120))
+        #expect(outcome.output == "status 143\n", "\(outcome)")
+    }
+
+    @Test(
         "Wrong usage is told with what is right",
         arguments: [
             (["--port", "65536"], "--port takes 0 to 65535"), (["--amount", "0"], "is no amount"),
             (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
             (["--virtual", "--document", "none"], "no card “none”"), (["--pause", "-1"], "--pause"),
-            (["--virtual", "--fault", "none"], "no fault is called 'none'"),
+            (["--virtual", "--fault", "none"], "no fault is called 'none'"), (["--fault", "hung"], "--virtual"),
+            (["--checkout"], "--checkout and --card-entry go with --service or --virtual"),
+            (["--currency", "JPY"], "“12.34” is no amount in JPY: 1234 is one"), (["--currency", "XXX"], "costs"),
+            (["--browser-argument", "x"], "--browser-argument goes with --browser"),
             (["--page", "/nonexistent"], "/nonexistent"),
         ])
     func usage(_ arguments: [String], _ message: String) async throws {

@@ -70,6 +70,8 @@ package enum ProgramExit {
         case .signal(let number):
             Glibc.signal(number, SIG_DFL)
             kill(getpid(), number)
+            // The first process of a container, which has no such default (pid_namespaces(7)).
+            _exit(128 + number)
         }
     }
 

@@ -124,12 +124,15 @@ package enum Terminal {
                 return 0
             }
             let name = subcommand(of: command)
-            (status, summary, hint) = (
-                2, command.message(for: error),
-                name.isEmpty
-                    ? "See \(program) --help; a subcommand stands before its options."
-                    : "See \(program) \(name) --help."
-            )
+            (status, summary) = (2, command.message(for: error))
+            hint =
+                if !name.isEmpty {
+                    "See \(program) \(name) --help."
+                } else if command.configuration.subcommands.isEmpty {
+                    "See \(program) --help."
+                } else {
+                    "See \(program) --help; a subcommand stands before its options."
+                }
         }
         complain(printable(summary), printable(hint))
         return status

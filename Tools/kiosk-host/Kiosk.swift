@@ -39,7 +39,7 @@ import TravelDocument
             NFCReadCapability(reader: reader.map { .reader($0) } ?? .automatic, trust: { trust }))
         let service = try await service(options, reader)
         if let service {
-            try await takePayments(service, isVirtual: reader != nil)
+            try await takePayments(service, options)
             let passes = PassCapability(service)
             host.register(passes)
             host.register(checkout(service, passes, options))
@@ -102,12 +102,13 @@ import TravelDocument
         return TapToPayService(psp: SandboxService(address: address))
     }
 
-    private func takePayments(_ service: TapToPayService, isVirtual: Bool) async throws {
-        if isVirtual {
+    private func takePayments(_ service: TapToPayService, _ options: KioskHost) async throws {
+        if options.virtual {
             do { try await service.initialize() } catch {
                 throw ToolError(
                     status: 5, summary: "no payments: \(error.localizedDescription)",
-                    hint: "Check the folder for the terminal's state, and that psp-sandbox can be run.")
+                    hint: options.service.map { "Check that a payment service answers at \($0)." }
+                        ?? "Check the folder for the terminal's state, and that psp-sandbox can be run.")
             }
         } else {
             preparation = Task {

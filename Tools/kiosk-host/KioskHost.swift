@@ -35,7 +35,7 @@ struct KioskHost: AsyncParsableCommand {
                                               the same with payments
 
             EXIT STATUS
-              0  ended by a signal, or because the browser was closed
+              0  the browser was closed
               2  the command line is invalid, or the port or the socket is in use
               5  the virtual kiosk or the browser failed at the start
             """,
@@ -158,9 +158,22 @@ struct KioskHost: AsyncParsableCommand {
     func validate() throws {
         guard (0...65_535).contains(port) else { throw ValidationError("--port takes 0 to 65535") }
         guard let known = Currency[currency] else { throw ValidationError("“\(currency)” is no currency: EUR is one.") }
+        guard let decimals = known.exponent else {
+            throw ValidationError("“\(currency)” is no currency that anything costs: EUR is one.")
+        }
         guard let price = Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")), price > 0,
-            price < 1_000_000, (-price.exponent) <= known.exponent ?? 0
-        else { throw ValidationError("“\(amount)” is no amount: 12.34 is one.") }
+            price < 1_000_000, -price.exponent <= decimals
+        else {
+            throw ValidationError(
+                "“\(amount)” is no amount in \(currency): \(decimals == 0 ? "1234" : "12.34") is one.")
+        }
+        guard service != nil || virtual || !(checkout || cardEntry) else {
+            throw ValidationError("--checkout and --card-entry go with --service or --virtual.")
+        }
+        guard virtual || fault.isEmpty else { throw ValidationError("--fault goes with --virtual.") }
+        guard browser || browserArguments.isEmpty else {
+            throw ValidationError("--browser-argument goes with --browser.")
+        }
         guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
             throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
         }

@@ -69,7 +69,7 @@ struct PassportCommand: AsyncParsableCommand {
             throw ToolError.usage("\(photo) is there already", "Name a new file for the photo.")
         }
         let wanted = Set([1] + (details ? [11, 12] : []) + (photo == nil && !showPhoto ? [] : [2]))
-        let (reader, reading) = try await readerOptions.withCard { reader, connection, channel in
+        let (reader, reading) = try await documentReader.withCard { reader, connection, channel in
             Terminal.progress("opening the chip")
             defer { Terminal.endProgress() }
             let chip = TravelDocumentChip(
@@ -151,6 +151,13 @@ struct PassportCommand: AsyncParsableCommand {
         return list
     }
 
+    /// The reader of the options; the card that lies on a software reader by default is a passport.
+    private var documentReader: ReaderOptions {
+        var options = readerOptions
+        if options.virtual, options.card.isEmpty { options.card = ["passport"] }
+        return options
+    }
+
     /// The key from the options; else what standard input has.
     private func accessKey() throws -> AccessKey {
         if mrzFile != nil, can != nil {
@@ -174,7 +181,9 @@ struct PassportCommand: AsyncParsableCommand {
         } catch {
             throw ToolError.usage(
                 "no key to the chip: \(error)",
-                isNumber ? Self.asPrinted : Self.proposal(for: text) ?? Self.asPrinted)
+                isNumber
+                    ? "Give the digits that are printed on the document's front, six on most."
+                    : Self.proposal(for: text) ?? Self.asPrinted)
         }
     }
 
