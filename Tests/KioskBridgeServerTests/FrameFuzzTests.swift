@@ -4,7 +4,7 @@ import Testing
 
 /// The fuzzer's target with its published inputs, Fuzz/corpora, and with small changes of them: the same in every run.
 @Suite(.computing) struct FrameFuzzTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test(.timeLimit(.minutes(20)))
     func publishedInputs() throws {
         let corpus = try FuzzCorpus("frames")
         #expect(corpus.inputs.count > 5)

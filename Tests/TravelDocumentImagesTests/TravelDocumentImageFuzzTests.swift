@@ -4,7 +4,7 @@ import Testing
 
 /// The fuzzer's target with its published inputs, Fuzz/corpora, and with small changes of them: the same in every run.
 @Suite(.computing) struct TravelDocumentImageFuzzTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test(.timeLimit(.minutes(20)))
     func publishedInputs() throws {
         let corpus = try FuzzCorpus("travel-document-image")
         #expect(corpus.inputs.count > 10)

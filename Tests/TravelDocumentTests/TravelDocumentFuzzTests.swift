@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: Target.allCases)
+    @Test(.timeLimit(.minutes(20)), arguments: Target.allCases)
     private func publishedInputs(_ target: Target) async throws {
         let corpus = try FuzzCorpus(target.rawValue)
         #expect(corpus.inputs.count > 10)

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test("publish what is read, refused and redacted", .timeLimit(.minutes(5)), arguments: Target.allCases)
+    @Test("publish what is read, refused and redacted", .timeLimit(.minutes(20)), arguments: Target.allCases)
     private func publishedInputs(_ target: Target) throws {
         let corpus = try FuzzCorpus(target.rawValue)
         #expect(corpus.inputs.count > 10)
