@@ -41,18 +41,16 @@ import Testing
 
     @Test("C3 who connected before the program was started is served")
     func connectedBefore() async throws {
-        let listening = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+        let other = BridgeServer(host, .init())
+        try await other.start()
+        let port = await other.port
+        await other.stop()
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: port)
+        let listening = try Self.socket(address)
         try #require(listen(listening, 8) == 0)
-        var address = sockaddr_in()
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let client = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
-                let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-                return getsockname(listening, name, &length) == 0 && connect(client, name, length) == 0 ? client : -1
-            }
-        }
+        let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         defer { close(client) }
-        let port = UInt16(bigEndian: address.sin_port)
+        try #require(address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0)
         let request = "GET /kiosk-bridge.js HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
         try #require(write(client, request, request.utf8.count) == request.utf8.count)
         let server = BridgeServer(host, .init(admitsOwnPages: true))

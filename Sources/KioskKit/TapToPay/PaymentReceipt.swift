@@ -49,7 +49,7 @@ extension PaymentResult {
             && brand != .unknown
     }
 
-    /// What the kernel has read comes before what anybody says.
+    /// The card's brand: the kernel's word counts before anybody else's.
     fileprivate var brand: CardBrand {
         receiptFacts.map { CardBrand(applicationIdentifier: $0.applicationIdentifier.hex) } ?? keyedBrand ?? .unknown
     }
