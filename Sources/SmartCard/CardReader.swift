@@ -73,13 +73,27 @@ public enum SlotState: Hashable, Sendable {
 extension CardReader {
     /// Waits until the slot contains a card that answers, and returns the answer to reset.
     ///
+    /// A mute card is powered once more, by connecting to it.  pcscd tries only when a card comes: one that leaves the field
+    /// and returns meanwhile, as in an unsteady hand, is mute to it until it is taken away.
+    ///
     /// - Throws: ``CardError`` of kind `readerGone` if the reader leaves first.
-    public func waitForCard() async throws -> ATR {
+    public func waitForCard() async throws -> ATR { try await waitForCard { _ in true } }
+
+    /// Waits for a card whose answer to reset `matches`; see ``waitForCard()``.
+    package func waitForCard(where matches: (ATR) -> Bool) async throws -> ATR {
+        var isMute = false
         for try await state in slotStates() {
-            if case .card(let atr, _) = state { return atr }
+            var atr: ATR?
+            if case .card(let found, _) = state { atr = found }
+            if state == .muteCard, !isMute, let card = try? await connect() {
+                atr = card.atr
+                await card.disconnect(.leave)
+            }
+            isMute = state == .muteCard
+            if let atr, matches(atr) { return atr }
         }
         try Task.checkCancellation()
-        throw CardError(.readerGone)
+        throw CardError(.readerGone, identity.name)
     }
 
     /// Waits until the slot is empty.  A departed reader counts as empty.

@@ -78,14 +78,11 @@ extension ReaderOptions {
             for reader in readers {
                 group.addTask {
                     do {
-                        for try await state in reader.slotStates() {
-                            // A reader that reports a malformed ATR is tried as well.
-                            if case .card(let atr, _) = state, anyCard || atr.contactless != nil || !atr.defects.isEmpty
-                            {
-                                return .success(reader)
-                            }
+                        // A reader that reports a malformed ATR is tried as well.
+                        _ = try await reader.waitForCard { atr in
+                            anyCard || atr.contactless != nil || !atr.defects.isEmpty
                         }
-                        return .failure(CardError(.readerGone, reader.identity.name))
+                        return .success(reader)
                     } catch {
                         return .failure(error)
                     }
