@@ -55,6 +55,9 @@ struct CheckoutCommand: AsyncParsableCommand {
         guard Self.amount(amount, of: currency) != nil else {
             throw ValidationError("“\(amount) \(currency)” is no amount of a currency: 12.30 EUR is one.")
         }
+        guard country.map({ $0.count == 2 && Country[$0] != nil }) ?? true else {
+            throw ValidationError("--country: two letters of ISO 3166-1, as DE.")
+        }
         guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
             throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
         }

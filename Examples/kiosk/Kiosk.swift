@@ -95,7 +95,8 @@ struct Kiosk: AsyncParsableCommand {
         }
         for amount in amounts where Self.amount(amount, of: currency) == nil {
             throw ValidationError(
-                "“\(amount)” is no amount in \(currency.code): \(currency.exponent == 0 ? "1234" : "12.34") is one.")
+                "“\(amount)” is no amount in \(currency.code): \(currency.exponent ?? 0 == 0 ? "1234" : "12.34") is one."
+            )
         }
         guard !hold || offline else { throw ValidationError("--hold goes with --offline.") }
         guard !forward || !offline else { throw ValidationError("--forward goes without --offline.") }

@@ -7,7 +7,8 @@ import Testing
 @Suite struct MuteCardTests {
     @Test(
         "A mute card is powered once more, and found",
-        .pcscExclusive, .timeLimit(.minutes(4)), .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
+        .pcscExclusive, .timeLimit(.minutes(4)),
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func poweredAgain() async throws {
         let process = try await VirtualReaderProcess(host: "umockdev")
         PCSCSocket.point(to: process.socket)

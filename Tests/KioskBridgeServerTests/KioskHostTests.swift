@@ -196,6 +196,8 @@ import Testing
             (["--currency", "JPY"], "“12.34” is no amount in JPY: 1234 is one"), (["--currency", "XXX"], "costs"),
             (["--browser-argument", "x"], "--browser-argument goes with --browser"),
             (["--page", "/nonexistent"], "/nonexistent"),
+            (["--merchant", "/nonexistent"], "/nonexistent cannot be read"),
+            (["--merchant", #filePath], "is no merchant: it is no JSON"),
         ])
     func usage(_ arguments: [String], _ message: String) async throws {
         let outcome = try await Program.run([Program.built("kiosk-host")] + arguments)

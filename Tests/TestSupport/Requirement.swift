@@ -358,11 +358,14 @@ extension Requirement {
                     #expect(try await channel.transmit(.select(Array(application.utf8))).status == .success)
                 }
                 try await field.release()
-                // While the reader does not look: otherwise it may find the phone once more.
-                try bench.insert("visa")
             }
-            // The reader looks for cards by itself again.
-            _ = try await inTime { try await bench.reader.waitForCard() }
+            // The reader looks for cards by itself again.  Before the other card it may find the phone once more.
+            try bench.insert("visa")
+            _ = try await inTime {
+                try await bench.reader.waitForCard { atr in
+                    if case .typeA(let historicalBytes, _) = atr.contactless { !historicalBytes.isEmpty } else { false }
+                }
+            }
             let card = try await bench.reader.connect()
             #expect(try await card.transmit(selectPPSE).status == .success)
             await card.disconnect(.leave)

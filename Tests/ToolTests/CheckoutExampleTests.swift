@@ -85,7 +85,10 @@ import Testing
         let declined = try await checkout("--service", sandbox.address, "1.51", input: "1\nGIFT-2026\n<\n")
         #expect(declined.status == 1 && declined.output.contains("The payment was not made."), "\(declined)")
         #expect(try await checkout("--service", sandbox.address, input: "").status == 1)
-        for arguments in [["12,30"], ["1", "--currency", "EURO"], ["1", "--service", "x"], ["1", "--patience", "0"]] {
+        for arguments in [
+            ["12,30"], ["1", "--currency", "EURO"], ["1", "--country", "XX"], ["1", "--service", "x"],
+            ["1", "--patience", "0"],
+        ] {
             let outcome = try await Program.run([Program.built("checkout")] + arguments)
             #expect(outcome.status == 64, "\(outcome)")
         }

@@ -34,11 +34,14 @@ struct KioskReceipts: Sendable {
         terminalID: "K-1")
 
     private static func merchant(_ file: String) throws -> ReceiptMerchant {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw ToolError.usage("\(file) cannot be read", "Check its name and permissions.")
+        }
         do {
-            return try JSONDecoder().decode(ReceiptMerchant.self, from: Data(contentsOf: URL(filePath: file)))
+            return try JSONDecoder().decode(ReceiptMerchant.self, from: data)
         } catch {
             throw ToolError.usage(
-                "\(file) is no merchant",
+                "\(file) is no merchant: \((error as? DecodingError)?.place ?? "\(error)")",
                 "Give JSON with name, address (lines), country, merchant_id and terminal_id: see receipt(1).")
         }
     }
