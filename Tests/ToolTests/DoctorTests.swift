@@ -490,6 +490,10 @@ import Testing
             try $0.write("run/.containerenv", "")
             try $0.write("run/udev/control", "")
         },
+        Condition("a container that says so", "machine.kind", "ok", says: "a container (podman)", status: 0) {
+            $0.environment = ["container": "podman"]
+            try $0.write("run/udev/control", "")
+        },
         Condition(
             "a virtual machine", "machine.kind", "ok",
             says: "a virtual machine (QEMU): its reader is passed through, and gone whenever the host takes it back",

@@ -6,7 +6,7 @@ extension MachineFacts {
     init(_ files: FileTree, environment: [String: String]) {
         user.id = geteuid()
         user.isRemote = !environment["SSH_CONNECTION", default: ""].isEmpty
-        surroundings = Surroundings(files)
+        surroundings = Surroundings(files, environment: environment)
         kernel = Kernel(files)
         udevRules = ["/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"].flatMap {
             folder in
@@ -110,8 +110,8 @@ private func decimal(_ number: Int) -> String {
 
 extension MachineFacts.Surroundings {
     /// Detects virtual machines and containers as systemd-detect-virt(1) does, from firmware names and files of
-    /// container managers.
-    fileprivate init(_ files: FileTree) {
+    /// container managers.  podman hides its own in a container whose files are read-only; it still sets `container`.
+    fileprivate init(_ files: FileTree, environment: [String: String]) {
         let hypervisors = [
             ("QEMU", "QEMU"), ("KVM", "KVM"), ("VirtualBox", "VirtualBox"), ("VMware", "VMware"), ("Xen", "Xen"),
             ("Virtual Machine", "Hyper-V"), ("Parallels", "Parallels"), ("bhyve", "bhyve"),
@@ -120,7 +120,9 @@ extension MachineFacts.Surroundings {
         hypervisor = hypervisors.first { mark, _ in names.contains { $0.contains(mark) } }?.1
         container =
             files.exists("/.dockerenv")
-            ? "docker" : files.exists("/run/.containerenv") ? "podman" : files.text("/run/systemd/container")
+            ? "docker"
+            : files.exists("/run/.containerenv")
+                ? "podman" : files.text("/run/systemd/container") ?? environment["container"]
         hasUdev = files.exists("/run/udev/control")
     }
 }
