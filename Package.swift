@@ -190,10 +190,7 @@ let package = Package(
         // The base of every tool: terminal output and an orderly end.
         .target(
             name: "ToolSupport", dependencies: ["SmartCard", argumentParser],
-            path: "Tools/ToolSupport", plugins: ["GitDescription"]),
-        // What git says of the commit that is built, for the tools' version.
-        .plugin(
-            name: "GitDescription", capability: .buildTool(), path: "Tools/GitDescription", exclude: ["describe"]),
+            path: "Tools/ToolSupport"),
         // The parts of tools that use readers and payments.
         .target(
             name: "ToolReaders",
@@ -526,7 +523,7 @@ let package = Package(
 )
 
 for target in package.targets
-where ![.plugin, .system].contains(target.type) && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
+where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
@@ -554,7 +551,7 @@ if let names = Context.environment["ONLY"] {
             }
         }
     }
-    package.targets.removeAll { !kept.contains($0.name) && $0.type != .plugin }
+    package.targets.removeAll { !kept.contains($0.name) }
     package.products.removeAll { product in
         switch product {
         case let library as Product.Library: !kept.isSuperset(of: library.targets)
