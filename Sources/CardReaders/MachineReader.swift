@@ -5,7 +5,7 @@ import SmartCardUSB
 import USBDevices
 
 /// A reader of this machine and its driver.
-public struct MachineReader: CardReader {
+public struct MachineReader: CardReader, MuteCardReader {
     /// The identifier that survives unplugging: the serial number, or model and place, `072F:2200@1-2#0`; the name if
     /// the reader is not on USB.
     public let id: String
@@ -53,6 +53,7 @@ public struct MachineReader: CardReader {
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await driver.transmitToReader(command)
     }
+    package func powerMuteCard() async { await (driver as? any MuteCardReader)?.powerMuteCard() }
     /// Opens a link that restores the settings that its commands change, by the model's table, however it ends.
     ///
     /// ``transmitToReader(_:)`` restores nothing.

@@ -73,24 +73,23 @@ public enum SlotState: Hashable, Sendable {
 extension CardReader {
     /// Waits until the slot contains a card that answers, and returns the answer to reset.
     ///
-    /// A mute card is powered once more, by connecting to it.  pcscd tries only when a card comes: one that leaves the field
-    /// and returns meanwhile, as in an unsteady hand, is mute to it until it is taken away.
+    /// A driver that powers a card only when it comes, as pcscd does, is asked once to power a mute one again: a card that
+    /// left the field while it was powered, and returned, would stay mute until it is taken away.
     ///
     /// - Throws: ``CardError`` of kind `readerGone` if the reader leaves first.
     public func waitForCard() async throws -> ATR { try await waitForCard { _ in true } }
 
     /// Waits for a card whose answer to reset `matches`; see ``waitForCard()``.
     package func waitForCard(where matches: (ATR) -> Bool) async throws -> ATR {
-        var isMute = false
+        var wasMute = false
         for try await state in slotStates() {
-            var atr: ATR?
-            if case .card(let found, _) = state { atr = found }
-            if state == .muteCard, !isMute, let card = try? await connect() {
-                atr = card.atr
-                await card.disconnect(.leave)
+            switch state {
+            case .card(let atr, _) where matches(atr): return atr
+            // If the card answers, that is the next state.
+            case .muteCard where !wasMute: await (self as? any MuteCardReader)?.powerMuteCard()
+            default: break
             }
-            isMute = state == .muteCard
-            if let atr, matches(atr) { return atr }
+            wasMute = state == .muteCard
         }
         try Task.checkCancellation()
         throw CardError(.readerGone, identity.name)
@@ -101,4 +100,11 @@ extension CardReader {
         for try await state in slotStates() where state == .empty { return }
         try Task.checkCancellation()
     }
+}
+
+/// A reader whose driver powers a card only when it comes, or a layer over a reader.
+package protocol MuteCardReader: CardReader {
+    /// Powers the mute card in the slot once more.  If it answers, the slot's states tell.  Recordings do not: the driver does it,
+    /// not the program.
+    func powerMuteCard() async
 }

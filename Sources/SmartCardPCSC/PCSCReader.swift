@@ -61,6 +61,22 @@ public struct PCSCReader: CardReader, Hashable {
     }
 }
 
+extension PCSCReader: MuteCardReader {
+    /// Connects, which makes pcscd power the card, and leaves.  While other programs use the reader, it tries for some seconds.
+    package func powerMuteCard() async {
+        for _ in 0..<5 {
+            do {
+                return await (try await connect(sharing: .shared)).disconnect(.leave)
+            } catch let error as CardError where error.kind == .sharing {
+                continue
+            } catch {
+                // It stays mute, or left.
+                return
+            }
+        }
+    }
+}
+
 // MARK: - Commands to the reader itself
 
 /// The route of a command to the reader itself.

@@ -113,7 +113,7 @@ extension TraceEvent.Failure {
     }
 }
 
-private struct RecordedReader: CardReader {
+private struct RecordedReader: CardReader, MuteCardReader {
     let base: any CardReader
     let recorder: TraceRecorder
     private let turn = Turn()
@@ -134,6 +134,8 @@ private struct RecordedReader: CardReader {
         recorder.record(.connected(card.atr, card.transmissionProtocol))
         return RecordedConnection(card, recorder: recorder)
     }
+
+    func powerMuteCard() async { await (base as? any MuteCardReader)?.powerMuteCard() }
 
     func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await turn.take()

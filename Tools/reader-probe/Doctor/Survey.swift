@@ -110,7 +110,7 @@ private func decimal(_ number: Int) -> String {
 
 extension MachineFacts.Surroundings {
     /// Detects virtual machines and containers as systemd-detect-virt(1) does, from firmware names and files of
-    /// container managers.  podman hides its own in a container whose files are read-only; it still sets `container`.
+    /// container managers.  podman hides its file in a container that may only read its files; it still sets `container`.
     fileprivate init(_ files: FileTree, environment: [String: String]) {
         let hypervisors = [
             ("QEMU", "QEMU"), ("KVM", "KVM"), ("VirtualBox", "VirtualBox"), ("VMware", "VMware"), ("Xen", "Xen"),
@@ -118,11 +118,12 @@ extension MachineFacts.Surroundings {
         ]
         let names = ["sys_vendor", "product_name"].compactMap { files.text("/sys/class/dmi/id/\($0)") }
         hypervisor = hypervisors.first { mark, _ in names.contains { $0.contains(mark) } }?.1
+        let managers = ["docker", "lxc", "oci", "podman", "systemd-nspawn"]
         container =
             files.exists("/.dockerenv")
             ? "docker"
             : files.exists("/run/.containerenv")
-                ? "podman" : files.text("/run/systemd/container") ?? environment["container"]
+                ? "podman" : files.text("/run/systemd/container") ?? managers.first { $0 == environment["container"] }
         hasUdev = files.exists("/run/udev/control")
     }
 }
