@@ -66,7 +66,9 @@ extension PCSCReader: MuteCardReader {
     package func powerMuteCard() async {
         for _ in 0..<5 {
             do {
-                return await (try await connect(sharing: .shared)).disconnect(.leave)
+                await (try await connect(sharing: .shared)).disconnect(.leave)
+                // pcscd does not tell those who wait that a connection powered the card.
+                return ReaderWatch.shared.verify()
             } catch let error as CardError where error.kind == .sharing {
                 continue
             } catch {
