@@ -104,7 +104,8 @@ extension CardReader {
 
 /// A reader whose driver powers a card only when it comes, or a layer over a reader.
 package protocol MuteCardReader: CardReader {
-    /// Powers the mute card in the slot once more.  If it answers, the slot's states tell.  Recordings do not: the driver does it,
-    /// not the program.
+    /// Powers the mute card in the slot once more.  If it answers, the slot's states tell.
+    ///
+    /// Recordings do not contain the attempt: the driver makes it, not the program.
     func powerMuteCard() async
 }
