@@ -5,6 +5,8 @@ let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
+let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
+let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
@@ -189,8 +191,14 @@ let package = Package(
         // Tools.
         // The base of every tool: terminal output and an orderly end.
         .target(
-            name: "ToolSupport", dependencies: ["SmartCard", argumentParser],
+            name: "ToolSupport", dependencies: ["CGitDescription", "GitDescription", "SmartCard", argumentParser],
             path: "Tools/ToolSupport"),
+        // What git says of the commit that is built, for the tools' version: a declaration, and what the plugin writes.
+        .systemLibrary(name: "CGitDescription", path: "Tools/CGitDescription"),
+        .target(
+            name: "GitDescription", path: "Tools/GitDescription", exclude: ["Plugin", "describe"],
+            plugins: ["GitDescriptionPlugin"]),
+        .plugin(name: "GitDescriptionPlugin", capability: .buildTool(), path: "Tools/GitDescription/Plugin"),
         // The parts of tools that use readers and payments.
         .target(
             name: "ToolReaders",
@@ -228,8 +236,7 @@ let package = Package(
             name: "psp-sandbox",
             dependencies: [
                 "CardEncryption", "CWipedHeap", "EMVContactless", "SmartCard", "ToolSupport", argumentParser, crypto,
-                jwtKit,
-                .product(name: "FlyingFox", package: "FlyingFox"),
+                flyingFox, flyingSocks, jwtKit,
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),
             ],
@@ -430,7 +437,7 @@ let package = Package(
             name: "KioskTestSupport",
             dependencies: [
                 "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "WalletPasses", jwtKit,
+                "WalletPasses", crypto, jwtKit,
             ],
             path: "Tests/KioskTestSupport"),
         .testTarget(
@@ -458,8 +465,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: [
-                "ContactlessMetrics", "KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host", "store-worker",
-                nioEmbedded,
+                "ContactlessMetrics", "KioskBridge", "KioskBridgeServer", "SmartCard", "TestSupport", "kiosk-host",
+                "store-worker", nioCore, nioEmbedded, nioPosix,
             ],
             exclude: ["Judges"]),
         .testTarget(
@@ -478,7 +485,7 @@ let package = Package(
             name: "ComposableCheckoutTests",
             dependencies: [
                 "CardEncryption", "CardReaderCombine", "CardReceipts", "ComposableCheckout", "SmartCard", "TestSupport",
-                "Waiting", "psp-sandbox", "tainted-checkout", .product(name: "FlyingFox", package: "FlyingFox"),
+                "Waiting", "psp-sandbox", "tainted-checkout", flyingFox, flyingSocks,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ],
             exclude: ["Vectors", "tainted-checkout"]),
@@ -523,7 +530,7 @@ let package = Package(
 )
 
 for target in package.targets
-where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
+where ![.plugin, .system].contains(target.type) && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
@@ -551,7 +558,7 @@ if let names = Context.environment["ONLY"] {
             }
         }
     }
-    package.targets.removeAll { !kept.contains($0.name) }
+    package.targets.removeAll { !kept.contains($0.name) && $0.type != .plugin }
     package.products.removeAll { product in
         switch product {
         case let library as Product.Library: !kept.isSuperset(of: library.targets)

@@ -5,7 +5,8 @@ struct Picture {
 
     init(_ manifest: Manifest) {
         let shown = manifest.targets.filter {
-            $0.type != "system" && ($0.folder.hasPrefix("Sources/") || $0.folder.hasPrefix("Tools/"))
+            !["plugin", "system"].contains($0.type)
+                && ($0.folder.hasPrefix("Sources/") || $0.folder.hasPrefix("Tools/"))
         }
         let names = Set(shown.map(\.name))
         let direct = Dictionary(

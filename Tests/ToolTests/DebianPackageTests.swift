@@ -65,13 +65,16 @@ import Testing
         #expect(Set(needed).subtracting(own) == Set(installed))
     }
 
-    @Test("The version is that of the changes and of every tool", arguments: GrammarTests.tools)
+    @Test(
+        "The version is that of the changes and of every tool, which also tells its commit",
+        arguments: GrammarTests.tools)
     func version(tool: String) async throws {
         let changes = try #require(try Self.text("CHANGELOG.md").firstMatch(of: #/(?m)^## (\d+\.\d+\.\d+)/#)).1
         let ours = try #require(try Self.text("debian/changelog").prefixMatch(of: #/swift-contactless \((.*?)\)/#)).1
         #expect(ours == changes)
         let outcome = try await Program.run([Program.built(tool), "--version"])
-        #expect(outcome.output == "\(ours)\n")
+        let rest = try #require(outcome.output.trimmingPrefix(ours).wholeMatch(of: #/(-dev\+[0-9A-Za-z.-]+)?\n/#)).0
+        #expect(outcome.output == ours + rest)
     }
 
     @Test("A commit with a version's tag has that version, and every other one has it still before it")

@@ -9,6 +9,10 @@ import Testing
     private static let judges = "\(package)/.build/cyclonedx-python-lib"
 
     private struct Document: Decodable {
+        struct Metadata: Decodable {
+            let component: Component
+        }
+
         struct Component: Decodable {
             let name: String
             let version: String
@@ -23,6 +27,7 @@ import Testing
             let commits: [Commit]
         }
 
+        let metadata: Metadata
         let components: [Component]
 
         subscript(name: String) -> Component? { components.first { $0.name == name } }
@@ -88,6 +93,10 @@ import Testing
         let first = try await sbom(["SOURCE_DATE_EPOCH": "1700000000"])
         #expect(first.contains("2023-11-14T22:13:20Z"))
         let document = try JSONDecoder().decode(Document.self, from: Data(first.utf8))
+        // An edit after the build is no other version.
+        let tool = try await Program.run([Program.built("receipt"), "--version"]).output
+        let versions = [document.metadata.component.version, tool.trimmingCharacters(in: .newlines)]
+        #expect(Set(versions.map { $0.replacing("-dirty", with: "") }).count == 1, "\(versions)")
         let resolved = try JSONDecoder().decode(
             Resolved.self, from: Data(contentsOf: URL(fileURLWithPath: "\(Self.package)/Package.resolved")))
         #expect(resolved.pins.count >= 10)
