@@ -501,7 +501,7 @@ let package = Package(
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
-                "virtual-reader",
+                "reader-probe", "virtual-reader",
             ]),
         // The program that takes images with the virtual machine's cameras.
         .executableTarget(

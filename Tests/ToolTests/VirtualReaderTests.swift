@@ -327,7 +327,7 @@ struct VirtualReaderTests {
         let lines = outcome.error.split(separator: "\n")
         #expect(lines.count == 2)
         #expect(lines.first == "virtual-reader: no card is named 'vista'")
-        #expect(lines.last?.contains("visa, mastercard, two-applications") == true)
+        #expect(lines.last?.contains("--list-cards") == true)
     }
 
     @Test("a card file with a mistake") func aCardFileWithAMistake() async throws {

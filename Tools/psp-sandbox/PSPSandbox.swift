@@ -120,6 +120,10 @@ struct PSPSandbox: AsyncParsableCommand {
               The last two digits of the amount in minor units determine the decision:
             \(AmountRule.help)
 
+            EXIT STATUS
+              0  done
+              2  the command line or a file is invalid, or the port is in use
+
             EXAMPLES
               psp-sandbox
               curl -s -d '{}' http://127.0.0.1:8790/reader-tokens
@@ -176,11 +180,7 @@ struct PSPSandbox: AsyncParsableCommand {
         do {
             try await parse().run()
         } catch {
-            // Help is a success; an exit code's reason has been printed.
-            guard exitCode(for: error) != .success, !(error is ExitCode) else { exit(withError: error) }
-            complain(message(for: error))
-            if exitCode(for: error) == .validationFailure { complain("See psp-sandbox --help.") }
-            Glibc.exit(exitCode(for: error).rawValue)
+            Glibc.exit(Terminal.report(error, of: self))
         }
     }
 
@@ -193,17 +193,19 @@ struct PSPSandbox: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         // Books that may not grow are an answer, not an end.
         signal(SIGXFSZ, SIG_IGN)
-        let keys = try await SandboxKeys(cardDataKey: try key())
-        let sandbox: Sandbox
-        do {
-            sandbox = Sandbox(
-                keys: keys, books: try Books(books), needsEnrollment: enrolledOnly,
-                checkout: try checkoutConfiguration.map(CheckoutConfiguration.init(file:)) ?? .standard)
-            try await sandbox.settleAll()
-        } catch {
-            Self.complain("\(error)")
-            throw ExitCode(1)
-        }
+        let keys = try await SandboxKeys(
+            cardDataKey: try await usable(
+                key, or: "Give --card-data-key a new file, or one that only this user can read and write."))
+        let checkout = try await usable(
+            { try checkoutConfiguration.map(CheckoutConfiguration.init(file:)) ?? .standard },
+            or: "See CHECKOUTS in psp-sandbox --help.")
+        let sandbox = try await usable(
+            {
+                let sandbox = Sandbox(
+                    keys: keys, books: try Books(books), needsEnrollment: enrolledOnly, checkout: checkout)
+                try await sandbox.settleAll()
+                return sandbox
+            }, or: "Give --books a file that this user may write, in a folder that exists.")
         let routes = Routes(
             sandbox: sandbox, keys: keys, merchant: merchant, tokenLifetime: tokenLifetime,
             lateness: .seconds(late), log: { [quiet] line in if !quiet { Self.print(line) } })
@@ -221,14 +223,23 @@ struct PSPSandbox: AsyncParsableCommand {
             try await server.waitUntilListening()
         } catch {
             running.cancel()
-            Self.complain("\(address):\(port) cannot be listened on. Is it in use? Take another one with --port.")
-            throw ExitCode(1)
+            throw ToolError.usage(
+                "\(address):\(port) cannot be listened on", "Is it in use? Take another one with --port.")
         }
         if case .ip4(let ip, let port) = await server.listeningAddress {
             Self.print("psp-sandbox listens on http://\(ip):\(port)")
         }
         if endWithInput { Self.endWithInput() }
         try await running.value
+    }
+
+    /// Returns what a file is for, or throws the failure with a remedy.
+    private func usable<Content>(_ content: () async throws -> Content, or remedy: String) async throws -> Content {
+        do {
+            return try await content()
+        } catch {
+            throw ToolError.usage("\(error)", remedy)
+        }
     }
 
     private func key() throws -> JWEPrivateKey {
@@ -253,9 +264,5 @@ struct PSPSandbox: AsyncParsableCommand {
             String.UnicodeScalarView(
                 line.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
         try? FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
-    }
-
-    private static func complain(_ text: String) {
-        try? FileHandle.standardError.write(contentsOf: Data("psp-sandbox: \(text)\n".utf8))
     }
 }

@@ -128,18 +128,13 @@ struct VirtualReaderTool: ParsableCommand {
 
     static func main() {
         do {
-            let virtualReader = try parse()
-            Glibc.exit(try virtualReader.result())
+            Glibc.exit(try parse().result())
         } catch let error as HostError {
-            complain(error)
-            Glibc.exit(125)
+            Glibc.exit(Terminal.report(ToolError(status: 125, summary: "\(error)", hint: error.hint), of: self))
         } catch {
-            let code = exitCode(for: error)
-            if code == .validationFailure {
-                say(fullMessage(for: error))
-                Glibc.exit(125)
-            }
-            exit(withError: error)
+            // 2 may be the command's.
+            let status = Terminal.report(error, of: self)
+            Glibc.exit(status == 2 ? 125 : status)
         }
     }
 
@@ -242,18 +237,11 @@ struct VirtualReaderTool: ParsableCommand {
     private func find(_ name: String) throws -> String {
         if let path = ChildProcess.find(name) { return path }
         let exists = name.contains("/") && access(name, F_OK) == 0
-        complain(
-            exists
-                ? HostError("\(name) cannot be executed", hint: "Check its permissions: chmod +x \(name)")
-                : HostError("\(name) was not found", hint: "Check the name, or install the program."))
-        throw ExitCode(exists ? 126 : 127)
+        throw exists
+            ? ToolError(
+                status: 126, summary: "\(name) cannot be executed", hint: "Check its permissions: chmod +x \(name)")
+            : ToolError(status: 127, summary: "\(name) was not found", hint: "Check the name, or install the program.")
     }
-}
-
-/// Prints one line with the problem, and one with the next step.
-func complain(_ error: HostError) {
-    say(error.description)
-    say(error.hint)
 }
 
 /// Standard output is the command's.
@@ -268,13 +256,13 @@ func readCard(_ name: String) throws -> any VirtualCard {
     guard name.contains("/") || name.contains(".") || access(name, F_OK) == 0 else {
         throw HostError(
             "no card is named '\(name)'",
-            hint: "Name a card file, or one of \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+            hint: "Name a card file, or one that virtual-reader --list-cards shows.")
     }
     let file = open(name, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else {
         throw HostError(
             "\(name): \(String(cString: strerror(errno)))",
-            hint: "Name a card file, or one of \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+            hint: "Name a card file, or one that virtual-reader --list-cards shows.")
     }
     defer { close(file) }
     var bytes: [UInt8] = []

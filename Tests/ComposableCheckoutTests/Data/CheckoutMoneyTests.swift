@@ -109,14 +109,14 @@ import Testing
     private func insist<Value: Sendable>(
         _ body: () async throws(CheckoutError) -> Value
     ) async throws -> Value {
-        for _ in 0..<10 {
+        for _ in 0..<100 {
             do throws(CheckoutError) {
                 return try await body()
             } catch {
                 guard case .transport = error else { throw error }
             }
         }
-        throw CheckoutError.configuration("no outcome after ten attempts")
+        throw CheckoutError.configuration("no outcome after a hundred attempts")
     }
 
     /// Pays as a customer with a card does.

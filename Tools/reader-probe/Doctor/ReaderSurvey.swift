@@ -39,6 +39,11 @@ extension MachineFacts {
         var facts = Reader(name: reader.identity.name, isOfService: reader.identity.backend == .pcsc)
         do {
             facts.state = try await reader.currentState()
+            // pcscd powers a card once, when it comes.
+            if facts.state == .muteCard, let reader = reader as? any MuteCardReader {
+                await reader.powerMuteCard()
+                facts.state = try await reader.currentState()
+            }
         } catch {
             facts.failure = error.asCardError
             return facts
