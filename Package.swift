@@ -191,10 +191,9 @@ let package = Package(
         // Tools.
         // The base of every tool: terminal output and an orderly end.
         .target(
-            name: "ToolSupport", dependencies: ["CGitDescription", "GitDescription", "SmartCard", argumentParser],
+            name: "ToolSupport", dependencies: ["GitDescription", "SmartCard", argumentParser],
             path: "Tools/ToolSupport"),
-        // What git says of the commit that is built, for the tools' version: a declaration, and what the plugin writes.
-        .systemLibrary(name: "CGitDescription", path: "Tools/CGitDescription"),
+        // What git says of the commit that is built, for the tools' version; the plugin writes it.
         .target(
             name: "GitDescription", path: "Tools/GitDescription", exclude: ["Plugin", "describe"],
             plugins: ["GitDescriptionPlugin"]),

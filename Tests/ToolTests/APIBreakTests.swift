@@ -31,11 +31,10 @@ import Testing
             try write(".build\n", to: ".gitignore")
             try write("", to: "Tests/api-breaks")
             try write(code, to: "Sources/Small/Small.swift")
-            let git = ["git", "-C", folder.path, "-c", "user.name=gate", "-c", "user.email=gate@localhost"]
-            for command in ["init --quiet", "add --all", "commit --quiet --no-gpg-sign --message One", "tag 1.2.0"] {
-                let outcome = try await Program.run(git + command.split(separator: " ").map(String.init))
-                try #require(outcome.status == 0, "\(outcome)")
-            }
+            try await Git.run(["init", "--quiet"], in: folder)
+            try await Git.run(["add", "--all"], in: folder)
+            try await Git.run(["commit", "--quiet", "--message", "One"], in: folder)
+            try await Git.run(["tag", "1.2.0"], in: folder)
         }
 
         deinit { try? FileManager.default.removeItem(at: folder) }

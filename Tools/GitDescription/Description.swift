@@ -1,3 +1,2 @@
-/// As CGitDescription declares it; the plugin writes `description`.
-@_cdecl("gitDescription")
-public func gitDescription() -> UnsafePointer<UInt8> { description.utf8Start }
+/// Returns what git says of the commit that is built; the plugin writes `description`.
+package func gitDescription() -> String { "\(description)" }

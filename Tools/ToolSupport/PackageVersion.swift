@@ -1,4 +1,4 @@
-import CGitDescription
+import GitDescription
 
 /// The version of this package, as every tool prints it.
 package enum PackageVersion {
@@ -7,7 +7,7 @@ package enum PackageVersion {
 
     /// The number; in a build of a commit without its tag also that commit, from `git describe`: `0.2.0-dev+0.1.0-12-gb57c0de`.
     package static let current = {
-        let commit = String(cString: gitDescription())
+        let commit = gitDescription()
         return commit.isEmpty || commit == number ? number : "\(number)-dev+\(commit)"
     }()
 }

@@ -9,7 +9,7 @@ import ToolSupport
 /// files.
 struct ReplayCache {
     private let folder: String
-    /// The digest of the program itself, as a build between two versions has the number of the second.
+    /// The digest of the program itself, as all builds of code that is not committed have one version.
     private let program: String
     private let configuration: String
 
