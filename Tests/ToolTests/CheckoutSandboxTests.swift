@@ -81,7 +81,7 @@ struct CheckoutSandboxTests {
             try Data(text.utf8).write(to: URL(filePath: path))
             let outcome = try await Program.run(
                 [Program.built("psp-sandbox"), "--port", "0", "--checkout-configuration", path])
-            #expect(outcome.status == 1 && outcome.error.contains(path) && outcome.error.contains(reason), "\(outcome)")
+            #expect(outcome.status == 2 && outcome.error.contains(path) && outcome.error.contains(reason), "\(outcome)")
         }
     }
 
