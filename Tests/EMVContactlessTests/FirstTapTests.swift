@@ -7,7 +7,8 @@ import Testing
     .unsanitized(by: .address, .thread, because: "the heap is the sanitizer's, and its allocations are not counted"))
 struct FirstTapTests {
     /// The ratios of the first card to later ones: of the time until GET PROCESSING OPTIONS, the least of several, since a
-    /// machine that does other things may hold us up itself; and of the allocations to the end, the same on every machine.
+    /// machine that does other things may hold us up itself; and of the allocations to the end, nearly the same on every
+    /// machine: a new thread of the runtime's pool makes up to some fifty.
     private func ratios(_ arguments: [String] = []) async throws -> (time: Double, allocations: Double) {
         var least = (time: Double.infinity, allocations: Double.infinity)
         for _ in 0..<5 {
@@ -26,14 +27,14 @@ struct FirstTapTests {
     func rehearsed() async throws {
         let ratios = try await ratios()
         #expect(ratios.time <= 3)
-        #expect(ratios.allocations <= 1.25)
+        #expect(ratios.allocations <= 1.3)
     }
 
     @Test("so does a card that is read, and not paid with")
     func inspected() async throws {
         let ratios = try await ratios(["inspect"])
         #expect(ratios.time <= 3)
-        #expect(ratios.allocations <= 1.25)
+        #expect(ratios.allocations <= 1.3)
     }
 
     @Test(

@@ -11,26 +11,50 @@ import Testing
 @MainActor struct ListeningTests {
     private let host = BridgeHost(hostVersion: "1.0.0")
 
-    /// A socket as systemd would pass it, which `take` closes in the end.
+    /// A socket as systemd would pass it, which `take` closes in the end.  No program that other tests start meanwhile has it.
     private static func socket(_ address: SocketAddress, _ type: __socket_type = SOCK_STREAM) throws -> CInt {
-        let socket = Glibc.socket(CInt(address.protocol.rawValue), CInt(type.rawValue), 0)
-        try #require(socket >= 0)
+        let socket = Glibc.socket(CInt(address.protocol.rawValue), CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard socket >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }
         var yes: CInt = 1
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
         if case .v6 = address { setsockopt(socket, CInt(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
-        let status = address.withSockAddr { bind(socket, $0, socklen_t($1)) }
-        try #require(status == 0, "\(String(cString: strerror(errno)))")
+        guard address.withSockAddr({ bind(socket, $0, socklen_t($1)) }) == 0 else {
+            let reason = errno
+            close(socket)
+            throw IOError(errnoCode: reason, reason: "bind")
+        }
         return socket
+    }
+
+    /// Sockets of one port on both loopback addresses.  What else runs here may have a free port's number on the other.
+    private static func sockets() throws -> (v4: CInt, v6: CInt, port: Int) {
+        var attempts = 0
+        while true {
+            let v4 = try socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+            let port = try port(of: v4)
+            do {
+                return (v4, try socket(SocketAddress(ipAddress: "::1", port: port)), port)
+            } catch {
+                close(v4)
+                attempts += 1
+                if attempts == 100 { throw error }
+            }
+        }
+    }
+
+    private static func port(of socket: CInt) throws -> Int {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout.size(ofValue: address))
+        let status = withUnsafeMutableBytes(of: &address) {
+            getsockname(socket, $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), &size)
+        }
+        guard status == 0 else { throw IOError(errnoCode: errno, reason: "getsockname") }
+        return Int(UInt16(bigEndian: address.sin_port))
     }
 
     @Test("C3 sockets of systemd on the loopback addresses are used")
     func systemd() async throws {
-        let other = BridgeServer(host, .init())
-        try await other.start()
-        let port = await other.port
-        await other.stop()
-        let v4 = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: port))
-        let v6 = try Self.socket(SocketAddress(ipAddress: "::1", port: port))
+        let (v4, v6, port) = try Self.sockets()
         let server = BridgeServer(host, .init(port: 1, admitsOwnPages: true))
         try await server.start(on: [v4, v6])
         #expect(await server.port == port)
@@ -41,14 +65,11 @@ import Testing
 
     @Test("C3 who connected before the program was started is served")
     func connectedBefore() async throws {
-        let other = BridgeServer(host, .init())
-        try await other.start()
-        let port = await other.port
-        await other.stop()
+        let listening = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+        let port = try Self.port(of: listening)
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: port)
-        let listening = try Self.socket(address)
         try #require(listen(listening, 8) == 0)
-        let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         defer { close(client) }
         try #require(address.withSockAddr { connect(client, $0, socklen_t($1)) } == 0)
         let request = "GET /kiosk-bridge.js HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
@@ -103,14 +124,17 @@ import Testing
         let second = BridgeServer(host, .init(port: port))
         await #expect(throws: BridgeServer.StartError.portInUse(port)) { try await second.start() }
         await first.stop()
-        // Only ::1 is taken: a program there would get the pages that ask for localhost.
-        let other = try Self.socket(SocketAddress(ipAddress: "::1", port: port))
-        listen(other, 1)
-        await #expect(throws: BridgeServer.StartError.portInUse(port)) { try await second.start() }
-        close(other)
-        try await second.start()
-        #expect(await second.port == port)
         await second.stop()
+        // Only ::1 is taken: a program there would get the pages that ask for localhost.
+        let (v4, v6, other) = try Self.sockets()
+        close(v4)
+        listen(v6, 1)
+        let third = BridgeServer(host, .init(port: other))
+        await #expect(throws: BridgeServer.StartError.portInUse(other)) { try await third.start() }
+        close(v6)
+        try await third.start()
+        #expect(await third.port == other)
+        await third.stop()
     }
 
     @Test("C3 a port that is none is an error", arguments: [-1, 65_536, 70_000, Int.max, Int.min])

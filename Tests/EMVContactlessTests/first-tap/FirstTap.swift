@@ -6,7 +6,7 @@ import Synchronization
 
 /// Prints how long the host takes for a process's first card, and for the quickest of those after it, in microseconds:
 /// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time.  Then the host's allocations
-/// for the first card and the least of those after it, to the end of the transaction.  With `inspect`, the card is read and
+/// for the first card and the median of those after it, to the end of the transaction.  With `inspect`, the card is read and
 /// not paid with.
 @main
 struct FirstTap {
@@ -25,7 +25,7 @@ struct FirstTap {
         let later = costs.dropFirst()
         print(
             costs[0].time / .microseconds(1), (later.map(\.time).min() ?? .zero) / .microseconds(1),
-            costs[0].allocations, later.map(\.allocations).min() ?? 0)
+            costs[0].allocations, later.map(\.allocations).sorted()[later.count / 2])
     }
 
     private static func inspect(_ inspector: CardInspector) async throws -> (Duration, Int) {
