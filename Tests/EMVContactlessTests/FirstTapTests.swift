@@ -34,7 +34,7 @@ struct FirstTapTests {
     func inspected() async throws {
         let ratios = try await ratios(["inspect"])
         #expect(ratios.time <= 3)
-        #expect(ratios.allocations <= 1.3)
+        #expect(ratios.allocations <= 1.25)
     }
 
     @Test(
