@@ -193,18 +193,9 @@ private final class OneAnswer: Sendable {
 
     init(_ body: String) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_in()
-        (name.sin_family, name.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7F00_0001).bigEndian)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listening, $0, length) == 0 && listen(listening, 8) == 0
-                    && getsockname(listening, $0, &length) == 0
-            }
-        }
-        guard isListening, let url = URL(string: "http://127.0.0.1:\(UInt16(bigEndian: name.sin_port))") else {
-            throw Failure()
-        }
+        guard withLocalAddress(0, { bind(listening, $0, $1) }) == 0, listen(listening, 8) == 0,
+            let url = try URL(string: "http://127.0.0.1:\(localPort(of: listening))")
+        else { throw Failure() }
         (descriptor, address) = (listening, url)
         let answer = Array(
             "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)".utf8)

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A receipt printer of software at the other end of a descriptor: it keeps what it is sent, and answers as it is told.
 final class FakePrinter: Sendable {
@@ -86,17 +87,8 @@ final class FakePort: Sendable {
 
     /// Binds `file` to a port of the kernel's choice.
     private static func bind(_ file: Int32) throws -> UInt16 {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.bind(file, $0, length) == 0 && getsockname(file, $0, &length) == 0
-            }
-        }
-        guard isBound else { throw POSIXError(.EADDRINUSE) }
-        return address.sin_port.bigEndian
+        guard withLocalAddress(0, { Glibc.bind(file, $0, $1) }) == 0 else { throw POSIXError(.EADDRINUSE) }
+        return try localPort(of: file)
     }
 
     /// - Parameter printer: one for each connection.

@@ -3,6 +3,7 @@ import SmartCard
 import SmartCardSimulator
 import SmartCardSimulatorHosts
 import Synchronization
+import TestSupport
 import Testing
 
 /// The protocol toward a kernel, in the wire's bytes: Linux, Documentation/usb/usbip_protocol.rst.
@@ -406,16 +407,7 @@ private final class Client {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var patience = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else {
+        guard withLocalAddress(port, { connect(descriptor, $0, $1) }) == 0 else {
             Foundation.close(descriptor)
             descriptor = -1
             throw POSIXError(.ECONNREFUSED)

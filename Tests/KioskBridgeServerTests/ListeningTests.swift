@@ -31,7 +31,7 @@ import Testing
         var attempts = 0
         while true {
             let v4 = try socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
-            let port = try port(of: v4)
+            let port = try Int(localPort(of: v4))
             do {
                 return (v4, try socket(SocketAddress(ipAddress: "::1", port: port)), port)
             } catch {
@@ -40,16 +40,6 @@ import Testing
                 if attempts == 100 { throw error }
             }
         }
-    }
-
-    private static func port(of socket: CInt) throws -> Int {
-        var address = sockaddr_in()
-        var size = socklen_t(MemoryLayout.size(ofValue: address))
-        let status = withUnsafeMutableBytes(of: &address) {
-            getsockname(socket, $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), &size)
-        }
-        guard status == 0 else { throw IOError(errnoCode: errno, reason: "getsockname") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 
     @Test("C3 sockets of systemd on the loopback addresses are used")
@@ -66,7 +56,7 @@ import Testing
     @Test("C3 who connected before the program was started is served")
     func connectedBefore() async throws {
         let listening = try Self.socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
-        let port = try Self.port(of: listening)
+        let port = try Int(localPort(of: listening))
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: port)
         try #require(listen(listening, 8) == 0)
         let client = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)

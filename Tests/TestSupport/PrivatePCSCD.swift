@@ -164,15 +164,3 @@ public final class PrivatePCSCDCard: Sendable {
     /// Takes the card out.
     public func remove() { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
 }
-
-private func withLocalAddress<R>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-            body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-    }
-}
