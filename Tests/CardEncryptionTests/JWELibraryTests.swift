@@ -9,7 +9,7 @@ struct JWELibraryTests {
     enum Library: String, CaseIterable {
         /// Debian's python3-jwcrypto.
         case jwcrypto
-        /// From PyPI; Tests/run puts it there.
+        /// From PyPI; Tests/install puts it there.
         case joserfc
 
         var path: String {

@@ -6,7 +6,7 @@ import Testing
 @testable import CardReceipts
 
 @Suite struct ESCPOSRendererTests {
-    /// Where Tests/run has put python-escpos.
+    /// Where Tests/install has put python-escpos.
     private static let package = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../.build/python-escpos").standardizedFileURL.path
     private static let hasReference = FileManager.default.fileExists(atPath: package + "/escpos")

@@ -5,7 +5,7 @@ import Testing
 
 /// libnfc and nfcpy, written against real readers, drive the software ones.  Where they disagree with these, these are wrong.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct ForeignDriverTests {
-    /// nfcpy, as Tests/run installs it, and what has it read a card.
+    /// nfcpy, as Tests/install installs it, and what has it read a card.
     private static let nfcpy = FileManager.default.currentDirectoryPath + "/.build/nfcpy"
     private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("Judges/nfcpy-read.py").path

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Prometheus' own program, which judges metrics and alerts: installed, or unpacked by Tests/run, as its package starts a service.
+/// Prometheus' own program, which judges metrics and alerts: installed, or unpacked by Tests/install, as its package starts a service.
 public enum Promtool {
     private static let unpacked = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../.build/promtool").standardized.path

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Python's joserfc, where Tests/run has put it.
+/// Python's joserfc, where Tests/install has put it.
 private enum Judge {
     static let package = URL(filePath: #filePath).appending(path: "../../../..").standardized
     static let path = package.appending(path: ".build/joserfc").path
