@@ -38,13 +38,6 @@ import Testing
         #expect(outcome.status == 0 && outcome.output.contains("4F Application Dedicated File"), "\(outcome)")
     }
 
-    @Test func linksLeadSomewhere() throws {
-        for link in try Self.text("README.md").matches(of: /\]\(([^)#]+)\)/).map(\.1) where !link.hasPrefix("http") {
-            #expect(
-                FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(String(link)).path), "\(link)")
-        }
-    }
-
     @Test("the README names every tool, with its manual page", arguments: GrammarTests.tools)
     func manual(_ tool: String) throws {
         #expect(try Self.text("README.md").contains("[`\(tool)`](Tools/\(tool)/\(tool).1)"))

@@ -1,0 +1,104 @@
+"""The parts of a whole verdict: what each proves, what a change must touch for the gate to run it, and the minutes that it takes on
+two cores where everything is built.
+
+    parts.py plan     what .ci/run runs after the fast tier: a line for each, "name <tab> minutes <tab> command"
+    parts.py left     what the change affects too, and what takes too long for the gate
+    parts.py list     all parts, for Tests/all
+"""
+import re, sys
+from dataclasses import dataclass
+from package import ROOT, Package, changed
+
+# A longer part belongs to Tests/all, whatever the change is.
+GATE_MINUTES = 8
+# The gate without any part: from nothing, downloads included.
+BASE_MINUTES = 22
+
+DRIVERS = r"Sources/(SmartCardUSB|SmartCardPCSC|SmartCardPN532|CardReaders|USBDevices|SmartCardSimulator(Hosts)?|SmartCard|Waiting)/|udev/"
+PAGE = r"Sources/(KioskBridge|KioskBridgeServer)/|Examples/kiosk-page/|Tools/(kiosk-host|psp-sandbox)/|Tests/KioskBridgeServerTests/"
+MONEY = r"Sources/ProximityReader/Store/|Sources/KioskKit/|Sources/CardReaderAdapter/|Tests/(KioskKit|ProximityReader)Tests/"
+RUN = "Tests/run --built --thorough"
+
+
+@dataclass
+class Part:
+    name: str
+    minutes: int
+    proves: str
+    command: str
+    # The files whose change makes the gate run it; None: only Tests/all does.
+    paths: str | None = None
+
+
+PARTS = [
+    Part("fast", 6, "every promise once", "Tests/run --built"),
+    Part("conformance", 2, "one suite over every driver, pcscd and pseudo-terminal", f"{RUN} ConformanceTests", DRIVERS + r"|Tests/ConformanceTests/"),
+    Part("machine", 4, "readers in a Linux kernel that runs in QEMU", f"{RUN} KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
+    Part("cameras", 2, "V4L2 cameras in the same machine", f"{RUN} KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
+    Part("browser", 6, "the kiosk's page and service in Chromium, whole tours", f"{RUN} KioskBridgeServerTests", PAGE),
+    Part("kills", 4, "programs killed at any moment, and full disks: no payment is lost or made twice",
+         f"{RUN} --filter KillTests --filter StoreFaultTests KioskKitTests ProximityReaderTests", MONEY),
+    Part("documents", 2, "every example in README, pages and doc comments compiles", f"{RUN} --filter DocumentedCodeTests ToolTests",
+         r".*\.md$|.*\.docc/|Tests/ToolTests/DocumentedCode"),
+    Part("packages", 3, "Debian packages: built of what is built, judged, installed, used, purged", "Tools/package-deb --built",
+         r"debian/|systemd/|Package\.swift$|Tools/(package-deb|.*\.1)$"),
+    Part("consumer", 2, "packages of others that depend on this one", "Tests/consumer", r"Package\.swift$|Tests/consumer$|README\.md$"),
+    Part("thorough", 30, "all that computes or repeats for long", f"{RUN} --except KernelTests KioskBridgeServerTests"),
+    Part("benchmarks", 10, "counts of the benchmarks, optimized", "Benchmarks/run --gate"),
+    Part("fuzz", 10, "published inputs of the fuzzer, under the address sanitizer", "Fuzz/replay"),
+    Part("address", 25, "what parses foreign bytes, under the address sanitizer", "Tests/sanitize address"),
+    Part("thread", 25, "what shares state, under the thread sanitizer", "Tests/sanitize thread"),
+    Part("api", 12, "the public API against the last tag", "Tests/api"),
+    Part("shake", 30, "what has ever failed by chance, fifty times beside two burning processes", "Tests/shake"),
+]
+
+# Modules whose tests a sanitizer builds and runs within the gate's minutes.
+SANITIZED = {"Waiting": 2, "SmartCard": 3, "USBDevices": 3, "WalletPasses": 4, "CardEncryption": 4, "TravelDocumentImages": 4}
+UNSAFE = re.compile(r"withUnsafe|Unsafe(Mutable)?(Raw)?(Buffer)?Pointer")
+SHARED = re.compile(r"\b(Mutex|Lock)[<(]|@unchecked Sendable|nonisolated\(unsafe\)")
+
+
+def sanitizers(files):
+    """A module with a changed file that has an unsafe pointer, a lock or C: its tests under that sanitizer."""
+    found = {}
+    for file in files:
+        path = ROOT / file
+        if not re.match(r"Sources/.*\.(swift|c|h)$", file) or not path.exists():
+            continue
+        text = path.read_text(errors="replace")
+        for name, is_due in [("address", not file.endswith(".swift") or UNSAFE.search(text)), ("thread", SHARED.search(text))]:
+            if is_due:
+                found.setdefault((name, file.split("/")[1]), file)
+    tests = Package().tests if found else []
+    for (name, module), file in sorted(found.items()):
+        if module + "Tests" in tests:
+            yield Part(f"{name} {module}", SANITIZED.get(module, 20), f"for {file}", f"Tests/sanitize {name} --filter ^{module}Tests")
+
+
+def affected():
+    files = changed()
+    parts = [part for part in PARTS if part.paths and any(re.match(part.paths, file) for file in files)]
+    return parts + list(sanitizers(files))
+
+
+def main():
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    if what == "list":
+        for part in PARTS:
+            print(part.name, part.minutes, part.command, part.proves, sep="\t")
+    elif what == "plan":
+        for part in affected():
+            if part.minutes <= GATE_MINUTES:
+                print(part.name, part.minutes, part.command, part.proves, sep="\t")
+    elif what == "left":
+        for part in affected():
+            if part.minutes > GATE_MINUTES:
+                print(f"{part.name} ({part.minutes} minutes, {part.proves})")
+    elif what == "minutes":
+        print(BASE_MINUTES + sum(part.minutes for part in affected() if part.minutes <= GATE_MINUTES))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

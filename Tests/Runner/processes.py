@@ -1,0 +1,177 @@
+"""A process for each test module: alone with its network, its temporary folder and its threads."""
+import json, os, re, shutil, signal, subprocess, tempfile, threading, time
+from dataclasses import dataclass, field
+from package import ROOT
+
+# After so long without an event a module stands still.  No test may take as long: each has a limit of its own.
+STILL = 900
+
+
+def isolation():
+    """The words before a command that give it a network namespace with its loopback up; None where this machine permits none."""
+    for words in [["unshare", "-n"], ["unshare", "-rn"]]:
+        words = words + ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        try:
+            if subprocess.run(words + ["true"], capture_output=True).returncode == 0:
+                return words
+        except OSError:
+            pass
+    return None
+
+
+@dataclass
+class Test:
+    """A test of the event stream.  Its seconds count from the start of its first case to the end of its last."""
+    id: str
+    name: str
+    cases: int = 0
+    start: float | None = None
+    end: float | None = None
+    failed: bool = False
+    skipped: str | None = None
+    done: bool = False
+
+    @property
+    def seconds(self):
+        return (self.end or self.start or 0) - (self.start or 0)
+
+    @property
+    def path(self):
+        """Module.Suite/function(_:), without the place of its source."""
+        return re.sub(r"/[^/]+\.swift:\d+:\d+$", "", self.id)
+
+
+@dataclass
+class Outcome:
+    module: str
+    status: int = 0
+    seconds: float = 0
+    tests: dict = field(default_factory=dict)
+    suites: int = 0
+    output: str = ""
+    closing: str = ""
+    trouble: str = ""
+
+    @property
+    def passed(self):
+        return self.status == 0 and not self.trouble
+
+    @property
+    def ran(self):
+        return [test for test in self.tests.values() if test.done and test.skipped is None]
+
+    @property
+    def failed(self):
+        return [test for test in self.tests.values() if test.failed]
+
+
+class Processes:
+    def __init__(self, thorough=False, seed=None, width=None):
+        self.binary = next((ROOT / ".build/debug").glob("*PackageTests.xctest"))
+        self.before = isolation()
+        self.thorough, self.seed, self.width = thorough, seed, width
+        self.running, self.lock = set(), threading.Lock()
+
+    def run(self, module, width, filters=(), skips=()):
+        """Runs a module's tests to their end."""
+        outcome = Outcome(module)
+        # Short, since sockets are made below it, and the name of one has 107 bytes at the most.
+        folder = tempfile.mkdtemp(prefix="st.", dir="/tmp")
+        events = os.path.join(folder, "events")
+        os.mkfifo(events)
+        environment = dict(os.environ, SWIFT_CONTACTLESS_TMPDIR=folder, TMPDIR=folder)
+        if self.seed is not None:
+            environment["SEED"] = str(self.seed)
+        environment.pop("THOROUGH", None)
+        if self.thorough:
+            environment["THOROUGH"] = "1"
+        command = (self.before or []) + [
+            str(self.binary), "--testing-library", "swift-testing", "--event-stream-version", "0",
+            "--event-stream-output-path", events,
+            "--experimental-maximum-parallelization-width", str(self.width or width)]
+        for word in filters or [rf"^{module}\."]:
+            command += ["--filter", word]
+        for word in skips:
+            command += ["--skip", word]
+        start = time.monotonic()
+        log = ROOT / ".build/tests" / f"{module}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "wb") as output:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                start_new_session=True)
+        with self.lock:
+            self.running.add(process)
+        last = [time.monotonic()]
+        reader = threading.Thread(target=self.read, args=(events, outcome, last), daemon=True)
+        reader.start()
+        while process.poll() is None:
+            time.sleep(0.05)
+            if time.monotonic() - last[0] > STILL:
+                begun = [test.path for test in outcome.tests.values() if test.start is not None and not test.done]
+                outcome.trouble = f"stood still for {STILL} s in {', '.join(sorted(begun)) or 'no test'}"
+                self.kill(process)
+        # The end of the pipe, also where the program never opened it.
+        try:
+            os.close(os.open(events, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            pass
+        reader.join(10)
+        self.kill(process)
+        with self.lock:
+            self.running.discard(process)
+        shutil.rmtree(folder, ignore_errors=True)
+        outcome.seconds = time.monotonic() - start
+        outcome.status = process.returncode
+        outcome.output = log.read_text(errors="replace")
+        closing = re.findall(r"^. (Test run with .*)$", outcome.output, re.M)
+        outcome.closing = closing[-1] if closing else ""
+        if not closing and not outcome.trouble:
+            words = f"a signal, {signal.Signals(-process.returncode).name}" if process.returncode < 0 else f"status {process.returncode}"
+            begun = [test.path for test in outcome.tests.values() if test.start is not None and not test.done]
+            outcome.trouble = f"ended with {words} during {', '.join(sorted(begun)) or 'no test'}"
+        return outcome
+
+    def kill(self, process):
+        """Ends what a module has left running."""
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def stop(self):
+        with self.lock:
+            for process in self.running:
+                self.kill(process)
+
+    def read(self, path, outcome, last):
+        """Takes the tests and their times from the event stream."""
+        with open(path, errors="replace") as stream:
+            for line in stream:
+                last[0] = time.monotonic()
+                try:
+                    record = json.loads(line)
+                    payload = record["payload"]
+                    if record["kind"] == "test":
+                        if payload["kind"] == "suite":
+                            outcome.suites += 1
+                        else:
+                            outcome.tests[payload["id"]] = Test(payload["id"], payload.get("displayName") or payload["name"])
+                        continue
+                    test = outcome.tests.get(payload.get("testID"))
+                    if test is None:
+                        continue
+                    kind, instant = payload["kind"], payload["instant"]["absolute"]
+                    if kind == "testCaseStarted":
+                        test.cases += 1
+                        test.start = instant if test.start is None else test.start
+                    elif kind == "testCaseEnded":
+                        test.end = instant
+                    elif kind == "testEnded":
+                        test.done = True
+                    elif kind == "testSkipped":
+                        test.skipped = " ".join(message["text"] for message in payload.get("messages", []))
+                    elif kind == "issueRecorded" and not payload.get("issue", {}).get("isKnown"):
+                        test.failed = True
+                except (ValueError, KeyError, TypeError):
+                    continue

@@ -1,0 +1,144 @@
+"""The runner itself, with a program that stands for the tests: what ran, what failed, what failed by chance, what stood still."""
+import json, os, stat, subprocess, sys, tempfile, unittest
+from pathlib import Path
+from types import SimpleNamespace
+import package, parts, processes, run
+
+# It writes what a test program writes: events to the pipe, words to its output.
+FAKE = """#!/usr/bin/python3
+import json, os, sys, time
+arguments = sys.argv[1:]
+value = lambda name: arguments[arguments.index(name) + 1]
+filters = [arguments[i + 1] for i, word in enumerate(arguments) if word == "--filter"]
+here = os.path.dirname(os.path.abspath(__file__))
+scene = json.load(open(os.path.join(here, "scene")))
+stream = open(value("--event-stream-output-path"), "w")
+def tell(kind, payload):
+    stream.write(json.dumps(dict(version=0, kind=kind, payload=payload)) + "\\n")
+    stream.flush()
+def event(kind, test, at, **more):
+    tell("event", dict(kind=kind, testID=test, instant=dict(absolute=at, since1970=at), messages=more.pop("messages", []), **more))
+import re
+failed = 0
+tell("test", dict(id="M.S", kind="suite", name="S"))
+chosen = [one for one in scene if any(re.search(word, one["id"]) for word in filters)]
+for one in chosen:
+    tell("test", dict(id=one["id"], kind="function", name=one["id"].split("/")[1]))
+for one in chosen:
+    name = one["id"].split("/")[1]
+    event("testStarted", one["id"], 0)
+    if "skipped" in one:
+        event("testSkipped", one["id"], 0, messages=[dict(symbol="skip", text=f"Test {name} skipped: \\"{one['skipped']}\\"")])
+        continue
+    event("testCaseStarted", one["id"], one.get("start", 0))
+    if one.get("hangs"):
+        time.sleep(60)
+    if one.get("traps"):
+        os.abort()
+    rounds = os.path.join(here, "rounds")
+    count = int(open(rounds).read()) if os.path.exists(rounds) else 0
+    open(rounds, "w").write(str(count + 1))
+    if count < one.get("fails", 0):
+        failed += 1
+        print(f"✘ Test {name} recorded an issue at F.swift:1:1: Expectation failed: 1 == 2", flush=True)
+        event("issueRecorded", one["id"], 1, issue=dict(isKnown=False))
+    event("testCaseEnded", one["id"], one.get("end", 1))
+    event("testEnded", one["id"], one.get("end", 1))
+print(f"{'✘' if failed else '✔'} Test run with {len(chosen)} tests in 1 suites {'failed' if failed else 'passed'} after 0.1 seconds.")
+print(os.environ.get("SEED"), os.environ.get("THOROUGH"), os.environ["TMPDIR"] == os.environ["SWIFT_CONTACTLESS_TMPDIR"])
+sys.exit(1 if failed else 0)
+"""
+
+
+class RunnerTests(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.root, processes.ROOT = processes.ROOT, self.folder
+        (self.folder / ".build/debug").mkdir(parents=True)
+        self.program = self.folder / ".build/debug/FakePackageTests.xctest"
+        self.program.write_text(FAKE)
+        self.program.chmod(0o755)
+
+    def tearDown(self):
+        processes.ROOT = self.root
+        subprocess.run(["rm", "-rf", str(self.folder)])
+
+    def scene(self, *tests):
+        (self.program.parent / "scene").write_text(json.dumps(tests))
+        options = SimpleNamespace(thorough=False, width=None, filter=[], skip=[])
+        made = run.Run(options, ["M"])
+        made.processes = processes.Processes(seed=7)
+        made.tell = lambda outcome: None
+        made.all()
+        return made, made.outcomes["M"]
+
+    def test_passed(self):
+        made, outcome = self.scene(
+            dict(id="M.S/one()/F.swift:1:1", start=3, end=3.5), dict(id="M.S/two()/F.swift:9:1", skipped="chromium is not installed"))
+        self.assertTrue(outcome.passed)
+        self.assertEqual([(test.path, test.seconds) for test in outcome.ran], [("M.S/one()", 0.5)])
+        self.assertIn("7 None True", outcome.output)
+        self.assertEqual(outcome.closing, "Test run with 2 tests in 1 suites passed after 0.1 seconds.")
+
+    def test_failed(self):
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", fails=99))
+        self.assertEqual([test.path for test in outcome.failed], ["M.S/one()"])
+        self.assertEqual(made.again(set()), [])
+        self.assertFalse(outcome.passed)
+        self.assertIn("1 == 2", run.faults(outcome))
+
+    def test_chance(self):
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", fails=1), dict(id="M.S/two()/F.swift:2:1"))
+        self.assertFalse(outcome.passed)
+        self.assertEqual(made.again({"M"}), [], "of an affected module it failed")
+        self.assertFalse(outcome.passed)
+        rows = made.again(set())
+        self.assertEqual([row[1].path for row in rows], ["M.S/one()"])
+        self.assertTrue(outcome.passed)
+
+    def test_twice(self):
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", fails=3))
+        self.assertEqual(made.again(set()), [])
+        self.assertFalse(outcome.passed)
+
+    def test_trap(self):
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", traps=True))
+        self.assertFalse(outcome.passed)
+        self.assertEqual(outcome.trouble, "ended with a signal, SIGABRT during M.S/one()")
+        self.assertEqual(made.again(set()), [])
+        self.assertFalse(outcome.passed, "a trap is nobody's chance")
+
+    def test_hang(self):
+        limit, processes.STILL = processes.STILL, 1
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", hangs=True))
+        processes.STILL = limit
+        self.assertFalse(outcome.passed)
+        self.assertIn("stood still for 1 s in M.S/one()", outcome.trouble)
+
+
+class PackageTests(unittest.TestCase):
+    def setUp(self):
+        self.package = package.Package()
+
+    def test_affected(self):
+        affected = self.package.affected(["Sources/WalletPasses/WalletPasses.swift"])
+        self.assertIn("WalletPassesTests", affected)
+        self.assertIn("ProximityReaderTests", affected)
+        self.assertNotIn("SmartCardUSBTests", affected)
+        self.assertEqual(self.package.affected(["Package.swift"]), set(self.package.tests))
+        self.assertEqual(self.package.affected(["CHANGELOG.md"]), set())
+        nested = self.package.affected(["Tests/ProximityReaderTests/store-worker/main.swift"])
+        self.assertIn("KioskBridgeServerTests", nested)
+
+    def test_every_row_means_something(self):
+        self.assertEqual(sorted(run.table()), sorted(self.package.tests))
+        tracked = package.git("ls-files").split("\n")
+        for part in parts.PARTS:
+            for alternative in (part.paths or "").split("|") if part.paths and "(" not in part.paths else []:
+                self.assertTrue(any(run.re.match(alternative, file) for file in tracked), f"{part.name}: {alternative}")
+            program = part.command.split()[0]
+            self.assertTrue(os.access(package.ROOT / program, os.X_OK), program)
+
+
+if __name__ == "__main__":
+    unittest.main()
