@@ -50,23 +50,23 @@ class Package:
             return set(self.tests)
         return self.dependents({self.target(path) for path in paths} - {None}) & set(self.tests)
 
-    def forget_what_may_lie(self):
+    def forget_what_may_lie(self, scratch):
         """Removes the objects of every target that stands on one whose files changed since the last build.
 
         SwiftPM compiles a dependent anew only if the module between has changed: a public structure's layout can change and
         its user two modules above stay as it was.
         """
-        seen = ROOT / ".build/tests/sources.json"
+        seen = scratch / "sources.json"
         now = {name: self.state(name) for name in self.targets}
         before = json.loads(seen.read_text()) if seen.exists() else {}
         changed = {name for name in now if before and before.get(name) != now[name]}
         for name in self.dependents(changed) - changed:
             module = name.replace("-", "_")
-            for place in [ROOT / f".build/debug/{name}.build", ROOT / f".build/debug/{module}.build"]:
+            for place in [scratch / f"debug/{name}.build", scratch / f"debug/{module}.build"]:
                 for file in place.rglob("*"):
                     if file.suffix in {".o", ".swiftdeps", ".priors", ".swiftmodule"}:
                         file.unlink(missing_ok=True)
-            (ROOT / f".build/debug/Modules/{module}.swiftmodule").unlink(missing_ok=True)
+            (scratch / f"debug/Modules/{module}.swiftmodule").unlink(missing_ok=True)
 
         def remember():
             seen.parent.mkdir(parents=True, exist_ok=True)

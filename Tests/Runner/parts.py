@@ -4,6 +4,7 @@ two cores where everything is built.
     parts.py plan     what .ci/run runs after the fast tier: a line for each, "name <tab> minutes <tab> command"
     parts.py left     what the change affects too, and what takes too long for the gate
     parts.py list     all parts, for Tests/all
+    parts.py table    all parts, for CONTRIBUTING.md
 """
 import re, sys
 from dataclasses import dataclass
@@ -72,7 +73,17 @@ def sanitizers(files):
     tests = Package().tests if found else []
     for (name, module), file in sorted(found.items()):
         if module + "Tests" in tests:
-            yield Part(f"{name} {module}", SANITIZED.get(module, 20), f"for {file}", f"Tests/sanitize {name} --filter ^{module}Tests")
+            yield Part(f"{name} {module}", SANITIZED.get(module, 20), f"for {file}", f"Tests/sanitize {name} {module}")
+
+
+def rows():
+    """The table of CONTRIBUTING.md.  The minutes are those that Tests/all has written down."""
+    yield "| part | proves | in the gate | minutes |"
+    yield "|---|---|---|---|"
+    yield f"| `.ci/run` from nothing | that all builds, format, links, `fast` | always | {BASE_MINUTES} |"
+    for part in PARTS:
+        when = "always" if part.name == "fast" else "where the change affects it" if part.paths else "no"
+        yield f"| `Tests/all {part.name}` | {part.proves} | {when} | {part.minutes} |"
 
 
 def affected():
@@ -86,6 +97,8 @@ def main():
     if what == "list":
         for part in PARTS:
             print(part.name, part.minutes, part.command, part.proves, sep="\t")
+    elif what == "table":
+        print("\n".join(rows()))
     elif what == "plan":
         for part in affected():
             if part.minutes <= GATE_MINUTES:

@@ -66,8 +66,8 @@ class Outcome:
 
 
 class Processes:
-    def __init__(self, thorough=False, seed=None, width=None):
-        self.binary = next((ROOT / ".build/debug").glob("*PackageTests.xctest"))
+    def __init__(self, thorough=False, seed=None, width=None, scratch=".build"):
+        self.binary = next((ROOT / scratch / "debug").glob("*PackageTests.xctest"), None) or exit("Tests/run has built nothing yet.")
         self.before = isolation()
         self.thorough, self.seed, self.width = thorough, seed, width
         self.running, self.lock = set(), threading.Lock()

@@ -29,11 +29,11 @@ def seed():
     return int(text)
 
 
-def build(package, modules):
+def build(package, modules, scratch):
     environment = dict(os.environ)
     if len(modules) < len(package.tests):
         environment["ONLY"] = ",".join(modules)
-    remember = package.forget_what_may_lie()
+    remember = package.forget_what_may_lie(scratch)
     start = time.monotonic()
     status = subprocess.run(
         ["swift", "build", "--build-tests", *os.environ["BUILD_FLAGS"].split()], cwd=ROOT, env=environment).returncode
@@ -46,7 +46,7 @@ def build(package, modules):
 class Run:
     def __init__(self, options, modules):
         self.options, self.modules = options, modules
-        self.processes = Processes(options.thorough, seed(), options.width)
+        self.processes = Processes(options.thorough, seed(), options.width, getattr(options, "scratch", ".build"))
         self.outcomes, self.lock = {}, threading.Lock()
         self.table = table()
 
@@ -172,6 +172,7 @@ def main():
     parser.add_argument("--width", type=int)
     parser.add_argument("--built", action="store_true")
     parser.add_argument("--build", action="store_true")
+    parser.add_argument("--scratch", default=".build")
     parser.add_argument("--except", dest="without", nargs="*", default=[])
     # Nothing is run again: Tests/shake counts itself.
     parser.add_argument("--once", action="store_true")
@@ -183,7 +184,7 @@ def main():
         modules = [name for name in modules if any(re.match(r"\^?" + name + r"\b", word) for word in options.filter)] or modules
     modules = [name for name in modules if name not in options.without]
     if not options.built:
-        build(package, modules)
+        build(package, modules, ROOT / options.scratch)
     if options.build:
         return
     run = Run(options, modules)

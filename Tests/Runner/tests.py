@@ -139,6 +139,9 @@ class PackageTests(unittest.TestCase):
             program = part.command.split()[0]
             self.assertTrue(os.access(package.ROOT / program, os.X_OK), program)
 
+    def test_contributing(self):
+        self.assertIn("\n".join(parts.rows()), (package.ROOT / "CONTRIBUTING.md").read_text(), "Tests/Runner/parts.py table")
+
 
 if __name__ == "__main__":
     unittest.main()
