@@ -8,7 +8,7 @@ import Testing
 
 /// The service over Debian's pcscd and libccid, with a software ACR122U under umockdev.
 @Suite(
-    .timeLimit(.minutes(10)), .pcscExclusive,
+    .timeLimit(.minutes(10)), .pcscExclusive, .serialized,
     .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
 struct PCSCMachineTests {
     /// A machine whose pcscd can be stopped and started, and a customer who does what the reader says.

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Links to the reader itself, with a pcscd that counts connections.
-@Suite(.pcscExclusive, .timeLimit(.minutes(10))) struct LinkTests {
+@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct LinkTests {
     /// SCARD_CONNECT, SCARD_DISCONNECT, SCARD_BEGIN_TRANSACTION (pcsc-lite, winscard_msg.h).
     private static let (connect, disconnect, begin): (UInt32, UInt32, UInt32) = (0x04, 0x06, 0x07)
     private static let name = "ACS ACR122U PICC Interface 00 00"

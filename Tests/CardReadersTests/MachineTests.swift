@@ -11,7 +11,7 @@ import USBDevices
 import USBTestSupport
 
 /// Readers over all backends: a scripted pcscd, and a USB bus in this process.
-@Suite(.pcscExclusive, .timeLimit(.minutes(10))) struct MachineTests {
+@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct MachineTests {
     /// SCARD_ATTR_CHANNEL_ID of a reader on USB, 0020 and bus and address (PC/SC part 3, 3.1.2); of none that is `nil`.
     private func pcscd(_ readers: [String], address: UInt8?, in folder: URL) throws -> FakePCSCD {
         var behavior = FakePCSCD.Behavior()

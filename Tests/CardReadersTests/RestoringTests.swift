@@ -10,7 +10,7 @@ import Testing
 import USBTestSupport
 
 /// A link restores the settings that it changed, by the table of models, for every model.
-@Suite(.pcscExclusive, .timeLimit(.minutes(10))) struct RestoringTests {
+@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct RestoringTests {
     enum Backend: CaseIterable { case pcsc, usb }
     enum End: CaseIterable { case close, `throw`, cancel, drop }
 

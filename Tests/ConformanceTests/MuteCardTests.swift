@@ -5,7 +5,7 @@ import Testing
 
 /// A card that Debian's pcscd takes for mute, although it answers: what happens to one that leaves the field while pcscd powers it.
 @Suite(
-    .pcscExclusive, .timeLimit(.minutes(4)),
+    .pcscExclusive, .serialized, .timeLimit(.minutes(4)),
     .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
 struct MuteCardTests {
     /// Puts a card on the reader that answers only after pcscd has powered it.  pcscd does not try again by itself.

@@ -8,16 +8,19 @@ import USBTestSupport
     @Test(arguments: Requirement.all) func inProcess(_ requirement: Requirement) async throws {
         try await requirement.check(InProcessBench())
     }
+}
 
+/// The requirements, through Debian's pcscd.
+@Suite(.pcscExclusive, .serialized) struct PCSCConformanceTests {
     @Test(
-        .pcscExclusive, .enabled(if: Obstacle.umockdev == nil, "\(Obstacle.umockdev ?? "")"),
+        .enabled(if: Obstacle.umockdev == nil, "\(Obstacle.umockdev ?? "")"),
         arguments: Requirement.all)
     func pcscOverUMockdev(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "umockdev"))
     }
 
     @Test(
-        .pcscExclusive, .enabled(if: Obstacle.vpcd == nil, "\(Obstacle.vpcd ?? "")"),
+        .enabled(if: Obstacle.vpcd == nil, "\(Obstacle.vpcd ?? "")"),
         arguments: Requirement.all.filter(\.needs.isEmpty))
     func pcscOverVPCD(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "vpcd"))

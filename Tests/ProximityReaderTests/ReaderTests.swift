@@ -182,9 +182,11 @@ private final class Desk: CardReader {
         _ = session
         await bench.end()
     }
+}
 
+@Suite(.pcscExclusive, .timeLimit(.minutes(5))) struct PCSCSessionTests {
     @Test(
-        "through pcscd: unplugged and plugged in again, the session goes on", .pcscExclusive,
+        "through pcscd: unplugged and plugged in again, the session goes on",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func pcsc() async throws {
         let process = try await VirtualReaderProcess(host: "umockdev", arguments: ["--card", "visa"])

@@ -93,8 +93,10 @@ extension PaymentCardReader: Preparing {}
         clock.advance(.seconds(1))
         #expect(!isThere(false))
     }
+}
 
-    @Test("nothing is supported where no reader can be enumerated, nor the one that is wanted", .pcscExclusive)
+@Suite(.pcscExclusive) struct AbsentReaderTests {
+    @Test("nothing is supported where no reader can be enumerated, nor the one that is wanted")
     func nothing() {
         PCSCSocket.pointNowhere()
         #expect(!ReaderLook().findsReader(.pcsc))

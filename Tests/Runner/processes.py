@@ -70,7 +70,7 @@ class Processes:
         self.binary = next((ROOT / scratch / "debug").glob("*PackageTests.xctest"), None) or exit("Tests/run has built nothing yet.")
         self.before = isolation()
         self.thorough, self.seed, self.width = thorough, seed, width
-        self.running, self.lock = set(), threading.Lock()
+        self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
     def run(self, module, width, filters=(), skips=()):
         """Runs a module's tests to their end."""
@@ -96,11 +96,14 @@ class Processes:
         start = time.monotonic()
         log = ROOT / ".build/tests" / f"{module}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "wb") as output:
+        with open(log, "wb") as output, self.lock:
+            if self.stopped:
+                shutil.rmtree(folder, ignore_errors=True)
+                outcome.trouble = "was stopped"
+                return outcome
             process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 start_new_session=True)
-        with self.lock:
             self.running.add(process)
         last = [time.monotonic()]
         reader = threading.Thread(target=self.read, args=(events, outcome, last), daemon=True)
@@ -140,7 +143,9 @@ class Processes:
             pass
 
     def stop(self):
+        """Ends every process, and lets no other begin."""
         with self.lock:
+            self.stopped = True
             for process in self.running:
                 self.kill(process)
 

@@ -7,7 +7,7 @@ import Testing
 
 /// The same through Debian's pcscd and libccid, over a software ACR122U under umockdev.
 @Suite(
-    .timeLimit(.minutes(5)), .pcscExclusive,
+    .timeLimit(.minutes(5)), .pcscExclusive, .serialized,
     .enabled(if: umockdevObstacle == nil, "\(umockdevObstacle ?? "")"))
 struct ReaderStackTests {
     @Test func everythingOverPCSC() async throws {

@@ -1,15 +1,13 @@
 public import Testing
 
-/// One test at a time has libpcsclite: a process has one path to pcscd, and this trait makes its users queue for it, in
-/// whatever suites they are.
-public struct PCSCExclusive: TestTrait, SuiteTrait, TestScoping {
-    public let isRecursive = true
-
+/// One suite at a time has libpcsclite: a process has one path to pcscd, and suites with this trait queue for it.
+///
+/// The suite is `.serialized` as well, so that its tests take turns.  It waits as a whole, before any of its tests begins: no
+/// test holds one of the runner's places while it waits for another, nor does the wait count for its time limit.
+public struct PCSCExclusive: SuiteTrait, TestScoping {
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        // A suite has no body of its own, and its tests queue for themselves.
-        guard testCase != nil else { return try await function() }
         await Queue.shared.enter()
         do {
             try await function()
@@ -40,6 +38,6 @@ public struct PCSCExclusive: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == PCSCExclusive {
-    /// The test uses libpcsclite in this process.
+    /// The suite uses libpcsclite in this process.
     public static var pcscExclusive: PCSCExclusive { PCSCExclusive() }
 }

@@ -21,7 +21,7 @@ private enum VirtualSmartCard {
 /// Its secure messaging is no judge: it computes the checksum of an answer without the data, and has no object 99.  The
 /// handshake is.
 @Suite(
-    .pcscExclusive, .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
+    .pcscExclusive, .serialized, .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
     .enabled(if: VirtualSmartCard.obstacle == nil, "\(VirtualSmartCard.obstacle ?? "")"))
 struct VirtualSmartCardTests {
     /// Starts it with a zone and vpcd's port.  It was written for Python 2: a prompt for the zone, text where bytes are
