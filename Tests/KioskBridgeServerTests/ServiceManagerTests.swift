@@ -97,7 +97,7 @@ import Testing
         "A reader that is plugged in and pulled out again is told, and so is that the program works",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func reader() async throws {
-        let daemon = try PrivatePCSCD()
+        let daemon = try await PrivatePCSCD()
         let service = try Service(
             [Program.built("kiosk-host"), "--port", "0"],
             environment: ["PCSCLITE_CSOCK_NAME": daemon.socket, "WATCHDOG_USEC": "400000"])
@@ -119,7 +119,7 @@ import Testing
         defer { sandbox.signal(SIGTERM) }
         try await sandbox.wait(for: "address") { $0.output.hasSuffix("\n") }
         let address = try #require(sandbox.output.split(whereSeparator: \.isWhitespace).last.map(String.init))
-        let daemon = try PrivatePCSCD()
+        let daemon = try await PrivatePCSCD()
         let script = """
             mount -t tmpfs -o size=256k tmpfs "$STATE_DIRECTORY" && cat /dev/zero >"$STATE_DIRECTORY/fill"
             exec "$0" --port 0 --service "$1"

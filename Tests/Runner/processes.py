@@ -79,7 +79,7 @@ class Processes:
         folder = tempfile.mkdtemp(prefix="st.", dir="/tmp")
         events = os.path.join(folder, "events")
         os.mkfifo(events)
-        environment = dict(os.environ, SWIFT_CONTACTLESS_TMPDIR=folder, TMPDIR=folder)
+        environment = dict(os.environ, SWIFT_CONTACTLESS_TMPDIR=folder, TMPDIR=folder, NO_COLOR="1")
         if self.seed is not None:
             environment["SEED"] = str(self.seed)
         environment.pop("THOROUGH", None)
@@ -89,8 +89,8 @@ class Processes:
             str(self.binary), "--testing-library", "swift-testing", "--event-stream-version", "0",
             "--event-stream-output-path", events,
             "--experimental-maximum-parallelization-width", str(self.width or width)]
-        for word in filters or [rf"^{module}\."]:
-            command += ["--filter", word]
+        for word in filters or [""]:
+            command += ["--filter", rf"^(?={module}\.)(?=.*(?:{word}))"]
         for word in skips:
             command += ["--skip", word]
         start = time.monotonic()

@@ -11,14 +11,14 @@ extension PCSCTests {
         let daemon: PrivatePCSCD
         let reader = PCSCReader(name: "Virtual PCD 00 00")
 
-        init() throws {
-            daemon = try PrivatePCSCD()
+        init() async throws {
+            daemon = try await PrivatePCSCD()
             PCSCSocket.point(to: daemon.socket)
         }
 
         /// Answers a command with its length in two bytes, as many bytes of A5 as its P1 P2 say, and 9000.
-        func insertCard(_ atr: [UInt8] = desfireATR) throws -> PrivatePCSCDCard {
-            try PrivatePCSCDCard(port: daemon.port, atr: atr) { command in
+        func insertCard(_ atr: [UInt8] = desfireATR) async throws -> PrivatePCSCDCard {
+            try await PrivatePCSCDCard(port: daemon.port, atr: atr) { command in
                 guard command.count >= 4 else { return [0x67, 0x00] }
                 let count = Int(command[2]) << 8 | Int(command[3])
                 return [UInt8(truncatingIfNeeded: command.count >> 8), UInt8(truncatingIfNeeded: command.count)]
@@ -43,11 +43,11 @@ extension PCSCTests {
             let events = Collector(PCSCService().events())
             let second = PCSCReader(name: "Virtual PCD 00 01")
             #expect(try await events.first(2) == [.readerAttached(reader), .readerAttached(second)])
-            let card = try insertCard()
+            let card = try await insertCard()
             #expect(try await events.first(3).last == .cardInserted(reader, ATR(desfireATR)))
             card.remove()
             #expect(try await events.first(4).last == .cardRemoved(reader))
-            let next = try insertCard(ultralightATR)
+            let next = try await insertCard(ultralightATR)
             #expect(try await events.first(5).last == .cardInserted(reader, ATR(ultralightATR)))
             next.remove()
             #expect(try await events.first(6).last == .cardRemoved(reader))
@@ -59,7 +59,7 @@ extension PCSCTests {
             #expect(
                 await cardError { _ = try await PCSCReader(name: "No Such Reader 00 00").connect() }?.kind
                     == .readerGone)
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             let card = try await connect()
             #expect(card.atr.bytes == desfireATR)
             #expect(card.transmissionProtocol == .t1)
@@ -83,7 +83,7 @@ extension PCSCTests {
 
         @Test func aResetByAnotherConnection() async throws {
             defer { daemon.stop() }
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             defer { inserted.remove() }
             let (first, second) = (try await connect(), try await connect())
             await first.disconnect(.reset)
@@ -97,7 +97,7 @@ extension PCSCTests {
 
         @Test func transactionsKeepOthersOut() async throws {
             defer { daemon.stop() }
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             defer { inserted.remove() }
             let patient = try await connect()
             let hasty = try await connect(sharingTimeout: .milliseconds(50))
@@ -131,7 +131,7 @@ extension PCSCTests {
 
         @Test func exclusiveConnections() async throws {
             defer { daemon.stop() }
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             defer { inserted.remove() }
             let exclusive = try await connect(sharing: .exclusive)
             #expect(try await exclusive.transmit(echo).status == 0x9000)
@@ -151,7 +151,7 @@ extension PCSCTests {
         /// vsmartcard's driver has no control codes and no attributes, and spoils those that pcscd has.
         @Test func featuresAttributesAndTheReaderItself() async throws {
             defer { daemon.stop() }
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             defer { inserted.remove() }
             _ = try await reader.waitForCard()
             let direct = try await reader.connect(sharing: .direct)
@@ -174,7 +174,7 @@ extension PCSCTests {
         func aContactlessCardGetsT1OfAReaderThatHasBoth(_ atr: [UInt8]) async throws {
             defer { daemon.stop() }
             #expect(atr[2...3] == [0x80, 0x01])
-            let inserted = try insertCard(atr)
+            let inserted = try await insertCard(atr)
             let first = try await connect()
             #expect(first.transmissionProtocol == .t1)
             await first.disconnect(.reset)
@@ -189,7 +189,7 @@ extension PCSCTests {
         }
 
         @Test func theServiceIsKilledAndStartedAgain() async throws {
-            let inserted = try insertCard()
+            let inserted = try await insertCard()
             let card = try await connect()
             let fragile = Collector(PCSCService().events())
             let enduring = Collector(PCSCService().events(waitForService: true))
@@ -204,7 +204,7 @@ extension PCSCTests {
             #expect(await cardError { _ = try await PCSCService().readers() }?.kind == .noService)
             inserted.remove()
 
-            let again = try PrivatePCSCD()
+            let again = try await PrivatePCSCD()
             defer { again.stop() }
             PCSCSocket.point(to: again.socket)
             #expect(

@@ -36,13 +36,13 @@ public final class PrivatePCSCD: @unchecked Sendable {
     private let lifeline = Pipe()
 
     /// Starts it and waits until it listens.
-    public init() throws {
+    public init() async throws {
         folder = "\(PCSCSocket.folder)/\(UUID().uuidString.prefix(8))"
         let files = FileManager.default
         for name in ["run", "drivers", "conf"] {
             try files.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
         }
-        port = Self.freePort()
+        port = try Self.freePort()
         try """
         FRIENDLYNAME "Virtual PCD"
         DEVICENAME /dev/null:\(port)
@@ -62,12 +62,12 @@ public final class PrivatePCSCD: @unchecked Sendable {
             ]
         shell.standardInput = lifeline
         try shell.run()
-        for _ in 0..<6000 where !isListening { usleep(10_000) }
-        guard isListening else { throw POSIXError(.ECONNREFUSED) }
+        let socket = socket
+        try await wait(for: "pcscd") { Self.isListening(at: socket) }
     }
 
     /// The socket is there a little before anybody answers.
-    private var isListening: Bool {
+    private static func isListening(at socket: String) -> Bool {
         let descriptor = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         return withUnixAddress(socket) { connect(descriptor, $0, $1) } == 0
@@ -90,19 +90,17 @@ public final class PrivatePCSCD: @unchecked Sendable {
         shell.waitUntilExit()
     }
 
-    /// A port that is free, and the one after it.
-    private static func freePort() -> UInt16 {
-        for _ in 0..<100 {
-            let port = UInt16.random(in: 20_000..<32_000)
-            if isFree(port), isFree(port + 1) { return port }
+    /// A port that the system has chosen, the one after it free as well: the driver must be told its port.
+    private static func freePort() throws -> UInt16 {
+        while true {
+            let probe = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(probe) }
+            guard withLocalAddress(0, { bind(probe, $0, $1) }) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
+            let port = try localPort(of: probe)
+            let next = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(next) }
+            if port < .max, withLocalAddress(port + 1, { bind(next, $0, $1) }) == 0 { return port }
         }
-        return 35_963
-    }
-
-    private static func isFree(_ port: UInt16) -> Bool {
-        let probe = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(probe) }
-        return withLocalAddress(port) { bind(probe, $0, $1) } == 0
     }
 }
 
@@ -122,17 +120,9 @@ public final class PrivatePCSCDCard: Sendable {
     public init(
         port: UInt16, atr: [UInt8], onPower: @escaping @Sendable (UInt8) -> Void = { _ in },
         answer: @escaping @Sendable ([UInt8]) -> [UInt8]?
-    ) throws {
+    ) async throws {
         let socket = socket
-        var connected = false
-        for _ in 0..<6000 {
-            if withLocalAddress(port, { connect(socket.descriptor, $0, $1) }) == 0 {
-                connected = true
-                break
-            }
-            usleep(10_000)
-        }
-        guard connected else { throw POSIXError(.ECONNREFUSED) }
+        try await wait(for: "virtual reader") { withLocalAddress(port) { connect(socket.descriptor, $0, $1) } == 0 }
         @Sendable func setOption(_ option: Int32) {
             var on: Int32 = 1
             setsockopt(

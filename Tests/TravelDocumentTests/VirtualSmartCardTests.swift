@@ -55,7 +55,7 @@ struct VirtualSmartCardTests {
 
     /// Puts the passport into a reader of pcscd, and opens it with the key for `documentNumber`.
     private func open(_ documentNumber: String) async throws -> ChipAccess {
-        let service = try PrivatePCSCD()
+        let service = try await PrivatePCSCD()
         PCSCSocket.point(to: service.socket)
         let passport = try Program(
             ["/usr/bin/python3", "-c", Self.program, Self.zone, "\(service.port)"],
