@@ -408,7 +408,7 @@ let package = Package(
             path: "Tests/ProximityReaderTests/tainted-terminal"),
         // The program that ProximityReaderTests kill while it stores and forwards.
         .executableTarget(
-            name: "store-worker", dependencies: ["KioskKit", "ProximityReader", crypto],
+            name: "store-worker", dependencies: ["KioskKit", "ProximityReader", "TestSupport", crypto],
             path: "Tests/ProximityReaderTests/store-worker"),
         .testTarget(
             name: "ProximityReaderTests",

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// A card that is presented again must not have been told before what it is going to be asked.
@@ -58,7 +59,7 @@ import Testing
     func secondTap(_ aid: String, _ pdol: String, _ header: String) throws {
         let taps = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: Counting()).filter { $0.ins == 0xA8 }
         #expect(taps.map { String($0.data.hex.prefix(12)) } == [header + "01020304", header + "01010101"])
-        let random = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: SystemRandomNumberGenerator())
+        let random = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: Seed.generator())
             .filter { $0.ins == 0xA8 }
         #expect(random.count == 2 && random.first?.data != random.last?.data)
     }

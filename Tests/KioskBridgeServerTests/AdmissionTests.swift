@@ -204,7 +204,7 @@ struct AdmissionTests {
 
     @Test("C2 a token has 32 digits of 128 random bits")
     func digits() {
-        var random = SystemRandomNumberGenerator()
+        var random = Seed.generator()
         var book = TokenBook()
         var seen = Array(repeating: Set<Character>(), count: 32)
         for _ in 0..<1_000 {

@@ -1,5 +1,6 @@
 import Foundation
 import KioskPage
+import TestSupport
 import Testing
 
 @testable import KioskBridge
@@ -168,7 +169,7 @@ struct SSIPTests {
     }
 
     @Test("no bytes bring it down, and each text ends at most once") func hostile() throws {
-        var random = SystemRandomNumberGenerator()
+        var random = Seed.generator()
         let pieces = [
             "225-1↵", "225 OK↵", "230 OK↵", "702-1↵", "702-1↵702 END↵", "703-1↵703 X↵", "213 OK↵", "300 E↵", "7", "↵",
             "-",

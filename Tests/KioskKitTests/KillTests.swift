@@ -10,8 +10,7 @@ import Testing
 /// `KILLS=1000` kills so often, `SEED=…` repeats a run as far as the machine's timing does.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct KillTests {
     private static let kills = ProcessInfo.processInfo.environment["KILLS"].flatMap { Int($0) } ?? 40
-    private static let seed =
-        ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) } ?? .random(in: 1...(1 << 48))
+    private static let seed = Seed.value
 
     @Test(
         "killed at any moment, nothing is charged or given back that nobody knows of, or twice",
@@ -23,7 +22,7 @@ import Testing
         let sandbox = try await Sandbox()
         defer { sandbox.end() }
         let trail = folder.appending(path: "trail")
-        var random = SplitMix(state: Self.seed)
+        var random = Seed.generator(surface)
         var ends: [Trail.Phase?: Int] = [:]
         let runs = Self.kills / 2
         for run in 0..<runs {

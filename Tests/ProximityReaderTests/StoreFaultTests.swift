@@ -10,16 +10,20 @@ import Testing
     /// `STORE_KILLS=1000` for a thorough run.
     private static let kills = ProcessInfo.processInfo.environment["STORE_KILLS"].flatMap(Int.init) ?? 40
 
+    /// The seed of a worker that is called the same in several rounds.
+    private static func seed(_ round: Int) -> [String: String] { ["SEED": "\(Seed.value &+ UInt64(round))"] }
+
     @Test("a program is killed at any moment: no payment is lost, and none is charged twice")
     func killed() async throws {
         let bench = try StoreBench()
         var lines: [Substring] = []
         var next = 0
+        var random = Seed.generator()
         for round in 0..<Self.kills {
             let program = try Program([Program.built("store-worker"), bench.folder.path, "\(next)"])
             // Now and then before it has opened the store.
             if round % 8 != 0 { try await program.wait(for: "its start") { $0.output.contains("opened") } }
-            try await Task.sleep(for: .microseconds(Int.random(in: 0..<100_000)))
+            try await Task.sleep(for: .microseconds(Int.random(in: 0..<100_000, using: &random)))
             program.signal(SIGKILL)
             let outcome = try await program.outcome()
             #expect(outcome.status == 128 + SIGKILL, "\(outcome)")
@@ -43,13 +47,16 @@ import Testing
 
     @Test("a program is killed while it makes the store: the next one finds a store, or makes it")
     func killedAtCreation() async throws {
+        var random = Seed.generator()
         for round in 0..<max(8, Self.kills / 10) {
             let bench = try StoreBench()
-            let program = try Program([Program.built("store-worker"), bench.folder.path, "0", "fill", "1"])
-            try await Task.sleep(for: .microseconds(Int.random(in: 0..<60_000)))
+            let program = try Program(
+                [Program.built("store-worker"), bench.folder.path, "0", "fill", "1"], environment: Self.seed(round))
+            try await Task.sleep(for: .microseconds(Int.random(in: 0..<60_000, using: &random)))
             program.signal(SIGKILL)
             let outcome = try await program.outcome()
-            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "1", "drain"])
+            let drained = try await Program.run(
+                [Program.built("store-worker"), bench.folder.path, "1", "drain"], environment: Self.seed(round))
             #expect(drained.status == 0, "\(round): \(drained)")
             let service = (try? String(contentsOf: bench.file("service"), encoding: .utf8)) ?? ""
             if outcome.output.contains("stored tap-0\n"), !outcome.output.contains("withdraw") {
@@ -70,7 +77,8 @@ import Testing
         let fault = fault.split(separator: " ")[0]
         // Of a disk that takes nothing more, nobody can say whether it keeps what it did not confirm.
         let calls = isOnce ? Self.calls : "pwrite64,write"
-        var count = Int.random(in: 1...Self.stride)
+        var random = Seed.generator(fault)
+        var count = Int.random(in: 1...Self.stride, using: &random)
         var ends = false
         while !ends {
             let bench = try StoreBench()
@@ -86,7 +94,8 @@ import Testing
             ends = !log.contains("(INJECTED)") && !log.contains("killed by SIGKILL")
             #expect(!ends || traced.output.hasSuffix("done\n"), "\(traced)")
             let lines = traced.output.split(separator: "\n")
-            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "100", "drain"])
+            let drained = try await Program.run(
+                [Program.built("store-worker"), bench.folder.path, "100", "drain"], environment: Self.seed(count))
             #expect(drained.status == 0, "\(fault) \(count): \(traced) \(drained)")
             let service = (try? String(contentsOf: bench.file("service"), encoding: .utf8)) ?? ""
             let charged = Self.taps("charged", in: service.split(separator: "\n"))
@@ -119,7 +128,8 @@ import Testing
         }
         #expect(try await store.entryCount() > 256 + 4 * 3)
         await store.close()
-        var count = Int.random(in: 1...min(Self.stride, 4))
+        var random = Seed.generator(fault)
+        var count = Int.random(in: 1...min(Self.stride, 4), using: &random)
         var (ends, failures) = (false, 0)
         while !ends {
             let bench = try StoreBench()
@@ -134,7 +144,8 @@ import Testing
                     ])
             ends = try !String(contentsOf: bench.file("log"), encoding: .utf8).contains("(INJECTED)")
             if "\(traced)".contains("store: not compacted") { failures += 1 }
-            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "100", "drain"])
+            let drained = try await Program.run(
+                [Program.built("store-worker"), bench.folder.path, "100", "drain"], environment: Self.seed(count))
             #expect(drained.status == 0, "\(fault) at write \(count): \(traced) \(drained)")
             let service = try String(contentsOf: bench.file("service"), encoding: .utf8).split(separator: "\n")
             let charged = Self.taps("charged", in: service)
@@ -165,7 +176,8 @@ import Testing
             ])
             let turnedUp = "\(traced)".contains("it is taken back")
             if turnedUp { found += 1 }
-            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "100", "drain"])
+            let drained = try await Program.run(
+                [Program.built("store-worker"), bench.folder.path, "100", "drain"], environment: Self.seed(count))
             #expect(drained.status == 0, "\(count): \(traced) \(drained)")
             let service = (try? String(contentsOf: bench.file("service"), encoding: .utf8)) ?? ""
             let charged = Self.taps("charged", in: service.split(separator: "\n"))
@@ -385,16 +397,18 @@ import Testing
         }
         #expect(FileManager.default.fileExists(atPath: copies[0].appending(path: "store.sqlite-wal").path))
         var found = 0
+        var random = Seed.generator()
         for flip in 0..<Self.flips {
-            let copy = try #require(copies.randomElement())
-            let names = try FileManager.default.contentsOfDirectory(atPath: copy.path)
-            let name = try #require(names.randomElement())
+            let copy = try #require(copies.randomElement(using: &random))
+            let names = try FileManager.default.contentsOfDirectory(atPath: copy.path).sorted()
+            let name = try #require(names.randomElement(using: &random))
             let trial = bench.file("trial-\(flip)")
             try FileManager.default.copyItem(at: copy, to: trial)
             defer { try? FileManager.default.removeItem(at: trial) }
             var bytes = try Data(contentsOf: trial.appending(path: name))
             guard !bytes.isEmpty else { continue }
-            let (index, bit) = (Int.random(in: 0..<bytes.count), Int.random(in: 0..<8))
+            let index = Int.random(in: 0..<bytes.count, using: &random)
+            let bit = Int.random(in: 0..<8, using: &random)
             bytes[index] ^= 1 << bit
             try bytes.write(to: trial.appending(path: name))
             let tampered = RecordStore(folder: trial) { [bench] in bench.clock.now }

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardUSB
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test func randomBytesNeverTrap() {
-        var generator = SystemRandomNumberGenerator()
+        var generator = Seed.generator()
         for _ in 0..<5000 {
             var exchange = exchange(.xfrBlock([0]))
             for _ in 0..<4 {

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardUSB
@@ -160,16 +161,19 @@ import Testing
     }
 
     @Test func randomBlocksNeverTrapAndAlwaysEnd() {
+        var random = Seed.generator()
         for _ in 0..<2000 {
-            var t1 = T1Protocol(ifsc: UInt8.random(in: 0...255), usesCRC: Bool.random())
-            var step = Bool.random() ? t1.announce(ifsd: 254) : t1.start((0..<40).map { UInt8($0) })
+            var t1 = T1Protocol(ifsc: .random(in: 0...255, using: &random), usesCRC: .random(using: &random))
+            var step = Bool.random(using: &random) ? t1.announce(ifsd: 254) : t1.start((0..<40).map { UInt8($0) })
             var count = 0
             while case .send = step, count < 5000 {
                 count += 1
-                let data = (0..<Int.random(in: 0...5)).map { _ in UInt8.random(in: 0...255) }
+                let data = (0..<Int.random(in: 0...5, using: &random)).map { _ in
+                    UInt8.random(in: 0...255, using: &random)
+                }
                 step =
-                    Bool.random()
-                    ? t1.received(Self.block(UInt8.random(in: 0...255), data)) : t1.received(data)
+                    Bool.random(using: &random)
+                    ? t1.received(Self.block(.random(in: 0...255, using: &random), data)) : t1.received(data)
             }
             #expect(count < 5000)
         }

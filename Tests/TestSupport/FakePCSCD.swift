@@ -1,5 +1,6 @@
 import CTestProcess
 import Foundation
+import Synchronization
 
 /// A pcscd made for a test: a socket that speaks pcsc-lite's protocol 4:4 (pcsc-lite 1.9.9, winscard_msg.h), and behaves
 /// as badly as the test wants.  The libpcsclite in front of it is the real one.
@@ -99,11 +100,17 @@ public final class FakePCSCD: @unchecked Sendable {
         var clientCount = 0
         var waiting: Set<Int32> = []
         var contexts: [UInt32: Int32] = [:]
-        /// Of contexts and cards.  Libpcsclite looks both up among all it has, those of an earlier daemon too.
-        var nextHandle = UInt32.random(in: 1..<0x7000_0000)
+        /// Of contexts and cards.
+        var nextHandle = FakePCSCD.firstHandle.withLock { first -> UInt32 in
+            first += 0x1_0000
+            return first
+        }
         var requests: [Request] = []
         var isStopped = false
     }
+
+    /// Libpcsclite looks a handle up among all it has, those of an earlier daemon too: each daemon begins with others.
+    private static let firstHandle = Mutex<UInt32>(0x4_0000)
 
     public let path: String
     private let listener: Int32

@@ -202,7 +202,7 @@ import Testing
     @Test("diff shows the fewest possible lines, even of long traces", arguments: [50, 3_000])
     func difference(_ count: Int) async throws {
         try await withFolder {
-            var random = SystemRandomNumberGenerator()
+            var random = Seed.generator(count)
             func lines() -> [String] {
                 (0..<count).map { _ in "note \"\(Int.random(in: 0..<count, using: &random) / 8)\"" }
             }

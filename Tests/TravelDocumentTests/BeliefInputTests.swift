@@ -26,7 +26,7 @@ import Testing
             (
                 publicKey,
                 { bytes in
-                    var random = SystemRandomSource()
+                    var random = SeededRandomSource()
                     var active = try ActiveAuthentication(
                         publicKey: bytes, securityInfos: nil, longestResponse: 231, random: &random)
                     _ = active.next(nil)

@@ -7,7 +7,7 @@ import Testing
 /// Secrets that begin with a zero, as one in 256 does: found from a fixed beginning, so that each run has the same.
 @Suite struct LeadingZeroTests {
     /// Random numbers that are the same in each run.
-    struct SeededRandomSource: RandomSource {
+    struct FixedRandomSource: RandomSource {
         private var count: UInt8 = 0
         private var block: [UInt8] = []
 
@@ -24,7 +24,7 @@ import Testing
 
     /// A key pair whose secret with this public key begins with a zero.
     static func pair(
-        _ group: any KeyAgreement, _ publicKey: [UInt8], _ random: inout SeededRandomSource
+        _ group: any KeyAgreement, _ publicKey: [UInt8], _ random: inout FixedRandomSource
     ) throws -> (pair: KeyPair, element: [UInt8]) {
         for _ in 0..<8000 {
             let pair = try #require(group.makeKeyPair(&random))
@@ -37,7 +37,7 @@ import Testing
     @Test("A secret has the length of the group's numbers, whatever it begins with", arguments: [(12, 32), (0, 128)])
     func lengths(_ number: Int, _ length: Int) throws {
         let group = try #require(StandardizedDomainParameters.group(number))
-        var random = SeededRandomSource()
+        var random = FixedRandomSource()
         let chip = try #require(group.makeKeyPair(&random))
         let (pair, element) = try Self.pair(group, chip.publicKey, &random)
         let secret = group.secret(of: element)
@@ -57,7 +57,7 @@ import Testing
         let nonce = try #require(
             SessionCipher.aes128.cbc(hex(example.nonce), key: hex(example.passwordKey), encrypting: false))
         let mapped = try #require(group.mapped(nonce, with: shared))
-        var random = SeededRandomSource()
+        var random = FixedRandomSource()
         let key = try pair(mapped, hex(example.agreementKey), &random).pair.privateKey
         return try #require(key.bytes(20)).hex
     }

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 
 @testable import TravelDocument
 
@@ -12,6 +13,19 @@ struct GivenRandomSource: RandomSource {
         guard let value = values.popFirst() else { preconditionFailure("the example has no more random numbers") }
         precondition(value.count == count, "\(value.count) bytes instead of \(count)")
         return value
+    }
+}
+
+/// Random numbers of the seed, for keys of a test's own.
+struct SeededRandomSource: RandomSource {
+    private var generator: SplitMix
+
+    init(fileID: String = #fileID, function: String = #function) {
+        generator = Seed.generator(fileID: fileID, function: function)
+    }
+
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
     }
 }
 

@@ -11,6 +11,15 @@ import Foundation
 import Glibc
 import KioskKit
 import ProximityReader
+import Synchronization
+import TestSupport
+
+/// What this program draws: by the seed, and by what it is called with.
+enum Chance {
+    private static let generator = Mutex(Seed.generator(CommandLine.arguments.dropFirst(2)))
+    static func number(_ range: ClosedRange<Int>) -> Int { generator.withLock { Int.random(in: range, using: &$0) } }
+    static func oneIn(_ count: Int) -> Bool { number(1...count) == 1 }
+}
 
 // Whoever ends before killing it leaves no program behind that writes for ever.
 let parent = getppid()
@@ -46,12 +55,12 @@ do {
                 try await store.putBack(payment.id)
             }
         } else {
-            for _ in 0..<Int.random(in: 1...4) {
+            for _ in 0..<Chance.number(1...4) {
                 guard number < end else { _exit(0) }
                 try await storeOne()
             }
         }
-        if mode == "drain" || mode == nil && Bool.random() { try await forward() }
+        if mode == "drain" || mode == nil && Chance.oneIn(2) { try await forward() }
     }
 } catch {
     say("error \(error)")
@@ -82,7 +91,7 @@ do {
     _exit(0)
 }
 
-@MainActor func storeOne(isWithdrawn: Bool = Int.random(in: 0..<8) == 0) async throws {
+@MainActor func storeOne(isWithdrawn: Bool = Chance.oneIn(8)) async throws {
     let tap = "tap-\(number)"
     number += 1
     do {
@@ -109,15 +118,15 @@ func say(_ text: String) {
 
 @MainActor func forward() async throws {
     // An impatient program: refused where it would be wrong.
-    if Int.random(in: 0..<4) == 0 {
+    if Chance.oneIn(4) {
         do {
             try await store.reset()
         } catch PaymentCardReaderStore.StoreError.notAllowed {
         } catch PaymentCardReaderStore.StoreError.storeAndForwardBatchNotFound {}
     }
     var pace = PaymentForwarder.Pace()
-    pace.batchSize = Int.random(in: 1...20)
-    pace.attempts = Int.random(in: 1...3)
+    pace.batchSize = Chance.number(1...20)
+    pace.attempts = Chance.number(1...3)
     let forwarder = PaymentForwarder(
         PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, clock: Impatience())
     // It gives up, as the pace has it.
@@ -183,15 +192,15 @@ final class DoubleService: PaymentServiceProvider {
 
     func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         let batch = try JSONDecoder().decode(Batch.self, from: data)
-        let failure = Int.random(in: 0..<8)
+        let failure = Chance.number(0...7)
         if failure == 0 { throw PaymentServiceError.noAnswer("unreachable") }
         let isKnown = seen.contains("batch \(batch.id)\n")
         if !isKnown, failure == 1 { throw PaymentServiceError.refused(code: "no", message: "No.") }
         let taken = try charge(
             batch.id, batch.payments.map { ($0.id, $0.paymentCardData) },
-            count: failure == 2 ? Int.random(in: 1...batch.count) : batch.count)
+            count: failure == 2 ? Chance.number(1...batch.count) : batch.count)
         // The answer is lost, or the token is.
-        if Int.random(in: 0..<3) == 0 { throw PaymentServiceError.noAnswer("lost") }
+        if Chance.oneIn(3) { throw PaymentServiceError.noAnswer("lost") }
         let results = taken.map { ($0, Self.result($0)) }
         return BatchResult(
             payments: Dictionary(uniqueKeysWithValues: results),

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import SmartCard
 import SmartCardTrace
@@ -210,7 +211,7 @@ import Testing
 
     @Test("bytes changed anywhere give events or an error, never a trap")
     func hostile() throws {
-        var random = SystemRandomNumberGenerator()
+        var random = Seed.generator()
         let lines = Self.lines.map { "0.000000000 \($0.line)\n" }.joined()
         let bytes = Array("apdu-trace 1\n\(lines)".utf8)
         for _ in 0..<2_000 {
@@ -224,7 +225,7 @@ import Testing
 
     @Test("a file that is there is not overwritten, and only its owner reads a new one")
     func files() throws {
-        let path = "/tmp/trace-\(UInt64.random(in: 0 ... .max)).apdu"
+        let path = "/tmp/trace-\(UUID()).apdu"
         defer { unlink(path) }
         var writer = try TraceWriter(path: path)
         try writer.write(TraceEvent(at: .zero, .reset))
@@ -240,7 +241,7 @@ import Testing
 
     @Test("a file that is replaced is its owner's alone; what is no file keeps its mode")
     func replaced() throws {
-        let path = "/tmp/trace-\(UInt64.random(in: 0 ... .max)).apdu"
+        let path = "/tmp/trace-\(UUID()).apdu"
         defer { unlink(path) }
         let descriptor = open(path, O_WRONLY | O_CREAT, 0o644)
         #expect(descriptor >= 0 && fchmod(descriptor, 0o644) == 0 && write(descriptor, "before", 6) == 6)
