@@ -233,17 +233,21 @@ function start() {
 
 // Journeys whose modules are fetched when somebody chooses them.
 
+let fetching; // the last of them
+
 let documentKey;
-const openPassport = () => import("./passport.js").then((module) => {
-  documentKey = module.documentKey;
-  show("key");
-}, fail);
+function openPassport() {
+  fetching = import("./passport.js").then((module) => {
+    documentKey = module.documentKey;
+    show("key");
+  }, fail);
+}
 
 /** Opens the checkout; or shows the one that is `known`. */
 function openCheckout(known) {
   state.journey = "checkout";
   begun = true;
-  return import("./checkout.js").then(({ open }) => open(kiosk, known), fail);
+  fetching = import("./checkout.js").then(({ open }) => open(kiosk, known), fail);
 }
 
 function end(status, reference) {
@@ -452,7 +456,13 @@ bridge.on("open", ({ inService, background = false, capabilities, payment, order
     act.checkout();
   }
 });
+// The number of the host's last event that is drawn, for what drives this page.
+bridge.on("told", async ({ sequence }) => {
+  await fetching;
+  document.body.dataset.drawn = sequence;
+});
 bridge.on("lost", () => {
+  document.body.dataset.drawn = 0;
   state.isLost = true;
   // A tap without a request of this connection.
   if (state.view === "tap" && !operation) return show("payLost");

@@ -152,7 +152,8 @@ function tokenOfPage() {
  * A connection to the kiosk's host, which comes back by itself; kiosk-bridge.d.ts says what its members do.
  *
  * Events of the host are dispatched under their own names, with their data as `detail`.  The bridge's own: `open`
- * (the snapshot), `occupied` (by another page), `lost` ({code}), `refused` (the BridgeError; it does not come back).
+ * (the snapshot), `occupied` (by another page), `lost` ({code}), `refused` (the BridgeError; it does not come back),
+ * `told` (the sequence of the host's event that was dispatched before it).
  */
 export class KioskBridge extends EventTarget {
   #token;
@@ -350,9 +351,11 @@ export class KioskBridge extends EventTarget {
     this.#sequence = data.sequence;
     if (Object.hasOwn(events, action) && !conforms(data, events[action])) return this.#drop(4400);
     this.#dispatch(action, data);
-    if (action !== "host.ready") return;
-    this.#dispatch("open", data.snapshot);
-    this.#settleWaiting();
+    if (action === "host.ready") {
+      this.#dispatch("open", data.snapshot);
+      this.#settleWaiting();
+    }
+    this.#dispatch("told", { sequence: data.sequence });
   }
 
   #dispatch(name, detail) {

@@ -1,7 +1,6 @@
 """What kiosk-bridge.js does: proofs, requests, hosts that lie or vanish."""
 import asyncio
 import json
-import time
 
 from page_mock import ORDER
 from page_tour import Later
@@ -23,9 +22,10 @@ async def bridge(bench):
     host.wrong_proof = True
     page = await bench.page(host)
     await page.view("refused")
-    await asyncio.sleep(0.6)
+    await host.asked("close", code=4403)
+    # Nothing is left that could bring it back.
+    await page.until("timers.size === 0")
     bench.expect(host.connections == 1, "it comes back to a wrong host")
-    bench.expect(("close", 4403) in host.seen, f"not closed: {host.seen}")
     bench.expect([one for one, _ in host.seen] == ["bridge.hello", "close"], host.seen)
 
     # The page's own connection stays; the module is also used by hand, in a page without the application.
@@ -110,14 +110,9 @@ async def bridge(bench):
             "code": json.dumps({**good, "type": "response", "status": "error", "error": {"code": "<b>", "message": "", "recoverable": True}}),
             "binary": None, "long": json.dumps({**good, "payload": {"action": "host.locale", "data": {
                 "locale": "de", "sequence": 2, "pad": "x" * (16 * 1024 * 1024)}}})}.items():
-        before = host.connections
-        asked = page.eval("""one.request('nfc.cancel').then(() => 'answered', (e) => e.code)""")
-        task = asyncio.ensure_future(asked)
-        seen = host.count("nfc.cancel")
-        for _ in range(500):
-            if host.count("nfc.cancel") > seen:
-                break
-            await asyncio.sleep(0.005)
+        before, asked = host.connections, host.count("nfc.cancel")
+        task = asyncio.ensure_future(page.eval("""one.request('nfc.cancel').then(() => 'answered', (e) => e.code)"""))
+        await host.asked("nfc.cancel", asked + 1)
         host.raw(b"\0\1", 2) if bad is None else host.raw(bad)
         bench.expect(await task == "DISCONNECTED", f"{name}: {await task}")
         await page.until("one.isOpen", f"open again after {name}")
@@ -131,19 +126,14 @@ async def bridge(bench):
     # Back-off, a token for each try, and requests that wait for the next connection.
     host.down = True
     used = host.requests
+    await page.eval("pauses.length = 0")
     host.drop()
     await page.until("!one.isOpen")
     waiting = asyncio.ensure_future(script(page, "return await failure(one.request('order.get'));"))
-    # Each pause is twice as long as the last: a slow machine makes them longer, and none shorter.
-    start, tries = time.monotonic(), 0
-    while tries < 3:
-        await asyncio.sleep(0.01)
-        tries = host.requests - used
-        bench.expect(time.monotonic() < start + 60, f"{tries} tries")
-        if bench.faults:
-            return
-    passed = time.monotonic() - start
-    bench.expect(passed > 0.9 * (0.25 + 0.5 + 1) - 0.25, f"{tries} tries within {passed:.2f} s")
+    await host.until(lambda: host.requests >= used + 3, "the third try")
+    # Each pause is twice as long as the last.
+    pauses = await page.eval("pauses.filter((one) => one <= 5000)")
+    bench.expect(pauses[:3] == [250, 500, 1000], f"pauses between the tries: {pauses}")
     host.down = False
     bench.expect(await waiting == {"value": {"order": ORDER}}, await waiting)
 
@@ -151,7 +141,7 @@ async def bridge(bench):
     before = host.connections
     host.raw(json.dumps({**good, "v": 2}))
     await page.until("noted.at(-1)[0] === 'refused' && noted.at(-1)[1].code === 'VERSION_MISMATCH'")
-    await asyncio.sleep(0.4)
+    await page.until("timers.size === 0")
     bench.expect(host.connections == before and not await page.eval("one.isOpen"), "it comes back to another version")
 
     # A host that never proves itself is told nothing.

@@ -10,6 +10,75 @@ from pathlib import Path
 
 # Tests may share two cores with others: what comes at once or never is waited for this long.
 PATIENCE = 60
+# What a document has besides its own, for those who drive it.
+INSTRUMENTS = """
+  // The page's clock stands until it is put forward: no customer has gone because a machine is slow.  What waits are real timers:
+  // the pauses that were asked for last, and those that are not over.
+  globalThis.skew = 0;
+  globalThis.pauses = [];
+  globalThis.timers = new Set();
+  globalThis.ticks = 0;
+  {
+    const [set, clear, every] = [setTimeout, clearTimeout, setInterval];
+    globalThis.realTime = performance.now.bind(performance);
+    performance.now = () => skew;
+    globalThis.setTimeout = (body, pause, ...rest) => {
+      if (pauses.push(pause) > 100) pauses.shift();
+      const timer = set(() => { timers.delete(timer); body(...rest); }, pause);
+      timers.add(timer);
+      return timer;
+    };
+    globalThis.clearTimeout = (timer) => { timers.delete(timer); clear(timer); };
+    globalThis.setInterval = (body, pause) => every(() => { body(); ticks += 1; }, pause);
+    globalThis.soon = () => new Promise((done) => set(done, 5));
+    // While a finger is on its way to a control the page hears nothing: what is drawn then moves the control away.
+    let [held, isReleasing] = [null, false];
+    globalThis.hold = () => held === null && Boolean(held = []);
+    globalThis.release = () => {
+      if (isReleasing) return;
+      isReleasing = true;
+      set(() => {
+        const messages = held;
+        [held, isReleasing, globalThis.aim] = [null, false, null];
+        for (const hear of messages) hear();
+      });
+    };
+    const { set: listen } = Object.getOwnPropertyDescriptor(WebSocket.prototype, 'onmessage');
+    Object.defineProperty(WebSocket.prototype, 'onmessage', { set(hear) {
+      listen.call(this, (event) => held ? held.push(() => hear(event)) : hear(event));
+    } });
+  }
+  globalThis.sounds = [];
+  document.addEventListener('kiosk-sound', ({ detail }) => sounds.push(detail));
+  new MutationObserver((_, watch) => {
+    if (!document.querySelector('main[data-view=launcher]')) return;
+    watch.disconnect();
+    requestAnimationFrame(() => { globalThis.firstView = realTime(); });
+  }).observe(document, { subtree: true, childList: true, attributes: true });
+  // What a finger meets: the control that was aimed at, or what a screen has in its place.
+  globalThis.isControl = (node, selector) => {
+    const control = document.querySelector(selector);
+    return control !== null && (control.contains(node) || [...control.labels ?? []].some((one) => one.contains(node)));
+  };
+  for (const kind of ['pointerdown', 'mouseup', 'click']) {
+    addEventListener(kind, ({ target, isTrusted }) => {
+      if (!isTrusted || !globalThis.aim) return;
+      pressed(JSON.stringify([kind, isControl(target, aim), target.outerHTML?.slice(0, 200) ?? '']));
+      if (kind !== 'pointerdown') release();
+    }, { capture: true });
+  }
+"""
+# Where to press a control, once it is drawn and nothing lies above it.
+AIM = """(() => {
+  const control = document.querySelector(%(selector)s);
+  if (!control) return null;
+  control.scrollIntoView({ block: 'center' });
+  const { x, y, width, height } = control.getBoundingClientRect();
+  const [left, top] = [x + width / 2, y + height / 2];
+  if (!width || !isControl(document.elementFromPoint(left, top), %(selector)s) || !hold()) return null;
+  globalThis.aim = %(selector)s;
+  return [left, top];
+})()"""
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
@@ -73,18 +142,14 @@ class Browser:
         self.listeners[session] = page.listen
         for domain in ["Page", "Runtime", "Log", "Network"]:
             await page.call(f"{domain}.enable")
+        await page.call("Runtime.addBinding", name="pressed")
+        await page.call("Emulation.setTouchEmulationEnabled", enabled=True)
         await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
         await page.resize(*size)
         if media:
             features = [{"name": name.replace("_", "-"), "value": value} for name, value in media.items()]
             await page.call("Emulation.setEmulatedMedia", features=features)
-        await page.call("Page.addScriptToEvaluateOnNewDocument", source=(
-            # A clock that tests put forward.
-            "globalThis.skew = 0; { const now = performance.now.bind(performance); performance.now = () => now() + skew; }"
-            "globalThis.sounds = []; document.addEventListener('kiosk-sound', (e) => sounds.push(e.detail));"
-            "new MutationObserver((_, watch) => { if (document.querySelector('main[data-view=launcher]')) {"
-            "watch.disconnect(); requestAnimationFrame(() => { globalThis.firstView = performance.now(); }); } })"
-            ".observe(document, {subtree: true, childList: true, attributes: true});"))
+        await page.call("Page.addScriptToEvaluateOnNewDocument", source=INSTRUMENTS)
         await page.call("Page.navigate", url=address)
         return page
 
@@ -108,6 +173,9 @@ class Page:
         self.console = []
         # What page and host say to each other, for a test that sets it to a list.
         self.frames = None
+        # Makes its host tell where it is, and returns the number of that event; 0 without a connection.
+        self.mark = lambda: 0
+        self.presses = asyncio.Queue()
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)
@@ -116,6 +184,8 @@ class Page:
         if method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.console.append(details.get("exception", {}).get("description", details["text"]))
+        elif method == "Runtime.bindingCalled":
+            self.presses.put_nowait(json.loads(parameters["payload"]))
         elif method == "Runtime.consoleAPICalled":
             self.console.append(" ".join(str(one.get("value")) for one in parameters["args"]))
         elif method.startswith("Network.webSocketFrame") and self.frames is not None:
@@ -140,30 +210,70 @@ class Page:
     async def until(self, script, what=None):
         """Waits until the script's value is true."""
         end = time.monotonic() + PATIENCE
+        # The document looks itself, for a while; then again, as it may have become another one.
+        look = f"""(async () => {{
+          for (let round = 0; round < 100; round += 1) {{
+            const value = await ({script});
+            if (value) return value instanceof Node || value;
+            if (!globalThis.soon) return null;
+            await soon();
+          }}
+        }})()"""
         while True:
             try:
-                value = await self.eval(f"Promise.resolve({script}).then((v) => v instanceof Node || v)")
+                if value := await self.eval(look):
+                    return value
             except RuntimeError:  # between two documents
-                value = None
-            if value:
-                return value
+                await asyncio.sleep(0.01)
             if time.monotonic() > end:
                 seen = await self.eval("document.querySelector('main')?.dataset.view + ': ' + document.body?.innerText")
                 raise AssertionError(f"never: {what or script}\nseen: {seen}\nconsole: {self.console}")
-            await asyncio.sleep(0.01)
 
     async def view(self, name):
         await self.until(f"document.querySelector('main')?.dataset.view === '{name}'", f"view {name}")
 
+    async def settled(self):
+        """Waits until what the host has told is drawn, answers included."""
+        if number := self.mark():
+            await self.until(f"Number(document.body?.dataset.drawn) >= {number}", f"what the host told up to event {number}")
+
+    async def painted(self):
+        """Waits until all of it is on the screen as it stays."""
+        await self.settled()
+        await self.eval("""Promise.all(document.getAnimations().filter((one) => isFinite(one.effect.getComputedTiming().endTime))
+            .map((one) => one.finished.catch(() => {}))).then(() => new Promise((done) =>
+                requestAnimationFrame(() => requestAnimationFrame(() => done(0)))))""")
+
     async def click(self, action):
-        """Presses where a finger would."""
+        """Puts a finger on a control and lifts it, and waits until the control was pressed.
+
+        The browser looks what lies under a finger when that is lifted.  Of a mouse's button it wants the same element at both ends:
+        a view that is drawn anew between the two swallows the press.
+        """
         selector = action if action.startswith(("[", "#", ".")) else f'[data-action="{action}"]'
-        box = await self.until(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
-            "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
-            "return r.width ? [r.x + r.width / 2, r.y + r.height / 2] : null; })()", f"control {action}")
-        for kind in ["mousePressed", "mouseReleased"]:
-            await self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+        await self.settled()
+        x, y = await self.until(AIM % {"selector": json.dumps(selector)}, f"control {action}")
+        while not self.presses.empty():
+            self.presses.get_nowait()
+        # Both at once: a finger that rests is another gesture.
+        await asyncio.gather(self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}]),
+                             self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[]))
+        while True:
+            try:
+                kind, is_control, what = await asyncio.wait_for(self.presses.get(), PATIENCE)
+            except asyncio.TimeoutError:
+                raise AssertionError(f"no finger came to {action}")
+            if kind == "click" and is_control:
+                return
+            if kind != "mouseup" and not is_control:
+                raise AssertionError(f"a finger for {action} came to {what}")
+            if kind == "mouseup":
+                try:
+                    await self.eval("0")
+                except RuntimeError:  # the press has opened another document
+                    pass
+                if self.presses.empty():
+                    raise AssertionError(f"the press of {action} was swallowed at {what}")
 
     async def key(self, name, modifiers=0):
         code = {"key": name, "code": name if name != " " else "Space", "windowsVirtualKeyCode": KEYS.get(name, 0),

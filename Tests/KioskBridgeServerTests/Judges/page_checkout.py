@@ -1,8 +1,6 @@
 """The page's checkout: a walk through its views, and what it does with them, against a host that tells what a test says."""
-import asyncio
 import subprocess
 
-from page_browser import PATIENCE
 from page_mock import ORDER, capabilities, euro
 from page_tour import finish
 
@@ -147,17 +145,7 @@ async def press(host, page, control, action):
     """Presses a control, and waits for its request."""
     before = host.count(action)
     await page.click(control)
-    await until_asked(host, action, before + 1)
-
-
-async def until_asked(host, action, count=1, **data):
-    """Waits for a request with this data among its own."""
-    for _ in range(100 * PATIENCE):
-        asked = [one for name, one in host.seen if name == action and data.items() <= one.items()]
-        if len(asked) >= count:
-            return asked
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"never asked: {action} {data}: {host.seen[-8:]}")
+    await host.asked(action, before + 1)
 
 
 async def checkout_tour(host, page, stop):

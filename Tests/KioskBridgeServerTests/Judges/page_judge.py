@@ -13,6 +13,7 @@ import asyncio
 import json
 import sys
 import time
+import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -53,6 +54,7 @@ class Bench:
 
     async def page(self, host, query="", **options):
         page = await self.browser.page(f"{host.origin}/{query}", **options)
+        page.mark = host.mark
         self.pages.append(page)
         return page
 
@@ -83,12 +85,12 @@ async def run(groups, arguments):
                 await page_checks.GROUPS[name](bench, *arguments)
             except AssertionError as error:
                 bench.faults.append(str(error))
+            except Exception:
+                bench.faults.append(traceback.format_exc())
             await bench.end()
-            for note in bench.notes:
-                print(f"{name}: {note}")
-            for fault in bench.faults:
-                print(f"{name}: FAULT {fault}")
-            print(f"{name}: {'failed' if bench.faults else 'passed'} after {time.monotonic() - start:.1f} s", flush=True)
+            said = [*bench.notes, *(f"FAULT {fault}" for fault in bench.faults),
+                    f"{'failed' if bench.faults else 'passed'} after {time.monotonic() - start:.1f} s"]
+            print("\n".join(f"{name}: {line}" for text in said for line in text.splitlines()), flush=True)
             failed.extend(bench.faults)
 
     try:

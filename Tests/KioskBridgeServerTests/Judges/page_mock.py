@@ -12,6 +12,8 @@ import struct
 import zlib
 from pathlib import Path
 
+from page_browser import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "Examples/kiosk-page/page"
 MODULE = ROOT / "Sources/KioskBridgeServer/Page"
@@ -84,7 +86,8 @@ class Host:
         self.validate = validate
         self.faults = []
         self.on = {}
-        self.seen = []
+        self.seen = []  # what the page has said; `asked` waits for it
+        self.news = asyncio.Event()
         self.wrong_proof = False
         self.silent = False  # answers nothing, opens nothing
         self.down = False  # refuses connections
@@ -97,6 +100,7 @@ class Host:
         self.tokens = {}
         self.writer = None
         self.sequence = 0
+        self.has_answered = False  # since its last event
         self.connections = 0
         self.requests = 0
         self.paths = set()
@@ -137,8 +141,17 @@ class Host:
 
     def event(self, action, judged=True, **data):
         self.sequence += 1
+        self.has_answered = False
         payload = {"action": action, "data": {"sequence": self.sequence, **data}}
         self.send({"v": 1, "type": "event", "correlationId": f"e{self.sequence}", "payload": payload}, judged)
+
+    def mark(self):
+        """An event behind all that was said to the page, and its number; 0 without a page that could draw it."""
+        if not self.writer or self.silent:
+            return 0
+        if self.has_answered:
+            self.event("test.mark", judged=False)
+        return self.sequence
 
     def state(self, state):
         self.event("payment.state", order=ORDER["id"], state=state)
@@ -160,6 +173,32 @@ class Host:
 
     def last(self, action):
         return [data for seen, data in self.seen if seen == action][-1]
+
+    def note(self, action, data):
+        self.seen.append((action, data))
+        self.tell()
+
+    def tell(self):
+        """Who waits for something looks again."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+    async def until(self, condition, what):
+        """Waits until the page has said what makes it true."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not (value := condition()):
+                    await self.news.wait()
+                return value
+        except TimeoutError:
+            raise AssertionError(f"never: {what}: {self.seen[-8:]}")
+
+    async def asked(self, action, count=1, **data):
+        """Waits for so many messages with this data among their own, and returns theirs."""
+        def found():
+            return [one for name, one in self.seen if name == action and data.items() <= one.items()]
+        await self.until(lambda: len(found()) >= count, f"{count} of {action} {data}")
+        return found()
 
     async def answer(self, message, token):
         action, data = message["payload"]["action"], message["payload"].get("data", {})
@@ -188,6 +227,7 @@ class Host:
             answer["status"] = refusal.status
             answer["error"] = {"code": refusal.code, "message": "as the test says", "recoverable": refusal.recoverable}
         self.send(answer)
+        self.has_answered = True
 
     # HTTP and WebSocket: RFC 9112, RFC 6455.
 
@@ -201,6 +241,7 @@ class Host:
                     return await self.bridge(reader, writer, headers)
                 self.requests += 1
                 self.paths.add(path)
+                self.tell()
                 resource = ("503 Service Unavailable", "text/plain", b"") if self.down else self.resource(path, headers)
                 status, kind, body = resource
                 csp = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -253,6 +294,8 @@ class Host:
         try:
             await self.read(reader, token, tasks)
         finally:
+            if self.writer is writer:
+                self.writer = None
             for task in tasks:
                 task.cancel()
 
@@ -267,11 +310,11 @@ class Host:
             mask = await reader.readexactly(4)
             data = bytes(byte ^ mask[index % 4] for index, byte in enumerate(await reader.readexactly(length)))
             if first & 0x0F == 8:
-                self.seen.append(("close", struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005))
+                self.note("close", {"code": struct.unpack(">H", data[:2])[0] if len(data) >= 2 else 1005})
                 return
             message = json.loads(data)
             self.judge(message, "fromPage")
-            self.seen.append((message["payload"]["action"], message["payload"].get("data", {})))
+            self.note(message["payload"]["action"], message["payload"].get("data", {}))
             if message["type"] == "request" and not self.silent:
                 task = asyncio.ensure_future(self.answer(message, token))
                 tasks.add(task)

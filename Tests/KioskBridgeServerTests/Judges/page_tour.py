@@ -1,6 +1,7 @@
 """A walk through every view of the page: `stop(name)` is called at each."""
 import asyncio
 
+from page_browser import PATIENCE
 from page_mock import Refusal, capabilities, document, euro, paid, picture
 
 
@@ -15,6 +16,13 @@ class Later:
         self.correlation = correlation
         self.asked.set()
         return await self.answered
+
+    async def is_asked(self):
+        """Waits until the page has asked."""
+        try:
+            await asyncio.wait_for(self.asked.wait(), PATIENCE)
+        except asyncio.TimeoutError:
+            raise AssertionError("never asked for what a test answers later")
 
     def give(self, value):
         if self.answered.done():
@@ -40,7 +48,7 @@ async def tap(host, page):
     await page.view("order")
     await page.click("order.pay")
     await page.view("tap")
-    await later.asked.wait()
+    await later.is_asked()
     return later
 
 
@@ -125,7 +133,7 @@ async def tour(host, page, stop, begin=None):
     await page.click("key.submit")
     await page.view("hold")
     await stop("hold-present")
-    await later.asked.wait()
+    await later.is_asked()
     for step, fraction in [("access", 0.1), ("reading", 0.45), ("checking", 0.9)]:
         host.event("nfc.progress", request=later.correlation, step=step, fraction=fraction)
         await page.until(f"document.querySelector('.step-{step}')")
@@ -166,7 +174,7 @@ async def tour(host, page, stop, begin=None):
     await page.click("order.pay")
     await page.view("tap")
     await stop("pay-idle")
-    await later.asked.wait()
+    await later.is_asked()
     for name in TAPS:
         host.state(name)
         await page.until(f"document.querySelector('main').dataset.state === '{name}'")
