@@ -6,7 +6,7 @@ import Testing
 /// `kiosk-host` with a payment sandbox.
 @Suite(
     .timeLimit(.minutes(10)), .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
-    .enabled(if: PageTests.packages, "jsonschema or axe-core-python is not installed from PyPI"),
+    .enabled(if: PageJudge.packages, "jsonschema or axe-core-python is not installed from PyPI"),
     .enabled(
         if: ["qrencode", "zbarimg"].allSatisfy { Program.isInstalled($0) }, "qrencode or zbar-tools is not installed"),
     .enabled(
@@ -27,32 +27,32 @@ struct CheckoutPageTests {
         case states
     }
 
-    private static func run(_ judge: String, _ arguments: String...) async throws -> Program.Outcome {
+    @Test(.thorough("every view of the checkout in four sizes with axe-core; a customer stays"))
+    func tours() async throws { try await PageJudge.run(Group.allCases.map { "checkout-\($0)" }) }
+
+    /// Customers at `kiosk-host`, each with another way to pay; all of them where none is named.
+    private func pay(_ customers: String...) async throws -> Program.Outcome {
+        let programs = URL(filePath: Program.built("kiosk-host")).deletingLastPathComponent().path
         let outcome = try await Program.run(
-            ["/usr/bin/python3", PageTests.folder.appending(path: "Judges/\(judge).py").path] + arguments,
+            ["/usr/bin/python3", PageJudge.folder.appending(path: "Judges/host_checkout.py").path, programs]
+                + customers,
             environment: ["PYTHONDONTWRITEBYTECODE": "1"], timeout: .seconds(400))
         print(outcome.output, terminator: "")
+        #expect(outcome.status == 0, "\(outcome)")
         return outcome
     }
 
-    /// All groups, in one browser.
-    private static let views = Task { try await run("page_judge", "--checkout") }
-
-    @Test(arguments: Group.allCases)
-    func judge(_ group: Group) async throws {
-        let outcome = try await Self.views.value
-        let lines = outcome.output.split(separator: "\n").filter { $0.hasPrefix("checkout-\(group): ") }
-        #expect(lines.last?.hasPrefix("checkout-\(group): passed") == true, "\(outcome)")
-        #expect(!lines.contains { $0.contains("FAULT") })
+    @Test("A customer pays once by card, typed in another language; the card is nowhere but in its field")
+    func card() async throws {
+        let outcome = try await pay("by_card")
+        #expect(outcome.output.contains("card: 378282*****0005 Danke. Die Zahlung ist erfolgt."), "\(outcome)")
     }
 
     @Test(
-        "Customers pay once each by card, filled in or typed, by tap, by voucher and as members; no card is anywhere but in its field"
-    )
+        "Customers pay once each by card, filled in or typed, by tap, by voucher and as members; no card is anywhere but in its field",
+        .thorough("six customers at a checkout in Chromium; one of them stays"))
     func customers() async throws {
-        let programs = URL(filePath: Program.built("kiosk-host")).deletingLastPathComponent().path
-        let outcome = try await Self.run("host_checkout", programs)
-        #expect(outcome.status == 0, "\(outcome)")
+        let outcome = try await pay()
         for text in [
             "card: 378282*****0005 Danke. Die Zahlung ist erfolgt.",
             "challenge: Please confirm the payment with your bank. Scan the code",
