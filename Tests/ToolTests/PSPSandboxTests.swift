@@ -36,15 +36,24 @@ struct RunningSandbox {
         _ resource: String, _ body: String?, key: String? = nil, reader: String? = nil, options: [String] = [],
         timeout: Int = 60
     ) async throws -> Answer {
-        let headers = [key.map { "Idempotency-Key: \($0)" }, reader.map { "Reader-Identifier: \($0)" }]
-            .compactMap { $0 }.flatMap { ["-H", $0] }
-        let outcome = try await Program.run(
-            ["curl", "-s", "-m", "\(timeout)", "-w", "\n%{http_code}"] + (body == nil ? [] : ["--data-binary", "@-"])
-                + options + headers + ["\(address)/\(resource)"], input: body ?? "")
+        let outcome = try await caller(resource, body, key: key, reader: reader, options: options, timeout: timeout)
+            .outcome()
         let parts = outcome.output.split(separator: "\n", omittingEmptySubsequences: false)
         let object = try? JSONSerialization.jsonObject(with: Data((parts.first ?? "").utf8))
         return Answer(
             status: Int(parts.last ?? "") ?? 0, body: object as? [String: Any] ?? [:], exit: outcome.status)
+    }
+
+    /// A curl that has begun to ask.
+    func caller(
+        _ resource: String, _ body: String?, key: String? = nil, reader: String? = nil, options: [String] = [],
+        timeout: Int = 60
+    ) throws -> Program {
+        let headers = [key.map { "Idempotency-Key: \($0)" }, reader.map { "Reader-Identifier: \($0)" }]
+            .compactMap { $0 }.flatMap { ["-H", $0] }
+        return try Program(
+            ["curl", "-s", "-m", "\(timeout)", "-w", "\n%{http_code}"] + (body == nil ? [] : ["--data-binary", "@-"])
+                + options + headers + ["\(address)/\(resource)"], input: body ?? "")
     }
 
     func post(_ resource: String, _ body: String, key: String? = nil, timeout: Int = 60) async throws -> Answer {
@@ -183,9 +192,7 @@ struct RunningSandbox {
         #expect(try await sandbox.post("payments", lost, key: "1.96").exit == 52)
         let late = charge(try await seal(sandbox, units: "000000000198"), "1.98")
         let waiting = Task { try await sandbox.post("payments", late, key: "1.98", timeout: 100).exit }
-        for _ in 0..<6_000 where !sandbox.output.contains("the answer comes in") {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        try await wait(for: "decision") { sandbox.output.contains("the answer comes in") }
         for (body, key) in [(lost, "1.96"), (late, "1.98")] {
             let again = try await sandbox.post("payments", body, key: key)
             #expect(again.status == 200 && again.body["status"] as? String == "approved")
@@ -596,19 +603,20 @@ struct RunningSandbox {
 
     @Test("a delayed call is executed even if its caller has left, unless its key was reversed meanwhile")
     func delayed() async throws {
-        let sandbox = try await RunningSandbox("--late", "10")
+        let sandbox = try await RunningSandbox("--late", "3600")
         #expect(try await sandbox.post("faults", #"{"kind":"delayed","calls":2}"#).status == 200)
-        for key in ["kept", "reversed"] {
-            let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
-            // curl's exit status: 28, the time was over.
-            #expect(try await sandbox.post("payments", body, key: key, timeout: 1).exit == 28)
+        for (count, key) in [(1, "kept"), (2, "reversed")] {
+            let caller = try sandbox.caller(
+                "payments", charge(try await seal(sandbox, units: "000000001234"), "12.34"), key: key)
+            try await wait(for: "call") { try await sandbox.ask("faults", nil).body["delayed"] as? Int == count }
+            caller.signal(SIGKILL)
+            #expect(try await caller.outcome().status == 128 + SIGKILL)
         }
         #expect(try await sandbox.ask("decision", nil, key: "kept").body["payment"] is NSNull)
         #expect(try await sandbox.post("reversals", "", key: "reversed").status == 200)
         #expect(try await sandbox.ask("faults", nil).body["delayed"] as? Int == 2)
-        for _ in 0..<1_000 where try await sandbox.ask("faults", nil).body["delayed"] as? Int != 0 {
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        #expect(try await sandbox.post("delayed", "").body["performed"] as? Int == 2)
+        #expect(try await sandbox.ask("faults", nil).body["delayed"] as? Int == 0)
         for (key, status) in [("kept", "approved"), ("reversed", "declined")] {
             let known = try await sandbox.ask("decision", nil, key: key).body["payment"] as? [String: Any]
             #expect(known?["status"] as? String == status && known?["amount"] as? String == "12.34", "it came")

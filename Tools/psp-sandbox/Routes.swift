@@ -70,6 +70,8 @@ struct Routes: HTTPHandler {
             return try json(fault)
         case (.GET, "/faults"):
             return try json(await sandbox.faults)
+        case (.POST, "/delayed"):
+            return try json(Performed(performed: await sandbox.performDelayed()))
         case (.POST, "/reader-tokens"):
             let merchant = try decode(TokenRequest.self, body).merchant ?? merchant
             guard (1...64).contains(merchant.utf8.count) else {
@@ -212,6 +214,7 @@ struct Routes: HTTPHandler {
             try container.encode(payment, forKey: .payment)
         }
     }
+    private struct Performed: Encodable { let performed: Int }
     private struct TokenAnswer: Encodable { let token: String }
     private struct Failure: Encodable {
         struct Reason: Encodable { let code: String, message: String }

@@ -87,19 +87,34 @@ actor Sandbox {
         let delayed: Int
     }
 
-    var faults: Faults { Faults(fault: fault, delayed: delayed) }
-    private var delayed = 0
+    var faults: Faults { Faults(fault: fault, delayed: delayed.count) }
+
+    /// A call of ``Fault/Kind/delayed``: its wait, and all of it.
+    private var delayed: [UUID: (wait: Task<Void, Never>, call: Task<Void, Never>)] = [:]
 
     /// Performs a call of ``Fault/Kind/delayed`` after `lateness`, even if no caller waits for it.
     func carryOut<Answer: Sendable>(
         after lateness: Duration, _ call: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {
-        delayed += 1
-        return try await Task {
-            defer { delayed -= 1 }
-            try await Task.sleep(for: lateness)
+        let id = UUID()
+        let wait = Task { _ = try? await Task.sleep(for: lateness) }
+        let work = Task {
+            defer { delayed[id] = nil }
+            await wait.value
             return try await call()
-        }.value
+        }
+        delayed[id] = (wait, Task { _ = await work.result })
+        return try await work.value
+    }
+
+    /// Performs the calls that wait, at once.
+    ///
+    /// - Returns: their number, when they are done.
+    func performDelayed() async -> Int {
+        let calls = Array(delayed.values)
+        for call in calls { call.wait.cancel() }
+        for call in calls { await call.call.value }
+        return calls.count
     }
 
     /// Counts one call.
