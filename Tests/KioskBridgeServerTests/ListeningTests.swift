@@ -26,20 +26,11 @@ import Testing
         return socket
     }
 
-    /// Sockets of one port on both loopback addresses.  What else runs here may have a free port's number on the other.
+    /// Sockets of one port on both loopback addresses: whoever has one of them has the other, too.
     private static func sockets() throws -> (v4: CInt, v6: CInt, port: Int) {
-        var attempts = 0
-        while true {
-            let v4 = try socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
-            let port = try Int(localPort(of: v4))
-            do {
-                return (v4, try socket(SocketAddress(ipAddress: "::1", port: port)), port)
-            } catch {
-                close(v4)
-                attempts += 1
-                if attempts == 100 { throw error }
-            }
-        }
+        let v4 = try socket(SocketAddress(ipAddress: "127.0.0.1", port: 0))
+        let port = try Int(localPort(of: v4))
+        return (v4, try socket(SocketAddress(ipAddress: "::1", port: port)), port)
     }
 
     @Test("C3 sockets of systemd on the loopback addresses are used")
@@ -115,9 +106,10 @@ import Testing
         await #expect(throws: BridgeServer.StartError.portInUse(port)) { try await second.start() }
         await first.stop()
         await second.stop()
-        // Only ::1 is taken: a program there would get the pages that ask for localhost.
+        // Only ::1 is taken: a program there would get the pages that ask for localhost.  Nobody listens at the other one, which
+        // keeps the port from the other tests.
         let (v4, v6, other) = try Self.sockets()
-        close(v4)
+        defer { close(v4) }
         listen(v6, 1)
         let third = BridgeServer(host, .init(port: other))
         await #expect(throws: BridgeServer.StartError.portInUse(other)) { try await third.start() }

@@ -3,7 +3,6 @@ what customers of all trials do."""
 import asyncio
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -74,10 +73,17 @@ class Sandbox:
 
 class Kiosk:
     """kiosk-host with a virtual reader, or with the software reader `model` on a mock USB bus, which it reaches through pcscd as
-    any reader.  Its port is below those that the system gives to others meanwhile."""
+    any reader."""
 
     def __init__(self, programs, sandbox=None, model=None):
-        self.programs, self.sandbox, self.port, self.process = programs, sandbox, None, None
+        self.programs, self.sandbox, self.process = programs, sandbox, None
+        # At these nobody listens, and the system gives their port to nobody else, also while the kiosk is not there.
+        self.reserved = [socket.socket(family) for family in [socket.AF_INET, socket.AF_INET6]]
+        self.port = 0
+        for one, address in zip(self.reserved, ["127.0.0.1", "::1"]):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((address, self.port))
+            self.port = one.getsockname()[1]
         self.folder = tempfile.mkdtemp(prefix="kiosk-host-")
         self.control = f"{self.folder}/control"
         self.command = [f"{programs}/kiosk-host"]
@@ -91,17 +97,13 @@ class Kiosk:
 
     async def start(self, *arguments, **environment):
         service = ["--service", self.sandbox.address] if self.sandbox else []
-        ports = [self.port] if self.port else random.sample(range(20_000, 30_000), 20)
-        for port in ports:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command, "--port", str(port), *service, *arguments,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-                env={**self.environment, **environment})
-            line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
-            if line:
-                self.port, self.address = port, line.decode().strip()
-                return self
-        raise AssertionError(f"kiosk-host does not start: {await self.process.stderr.read()}")
+        self.process = await asyncio.create_subprocess_exec(
+            *self.command, "--port", str(self.port), *service, *arguments,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**self.environment, **environment})
+        self.address = (await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)).decode().strip()
+        if not self.address:
+            raise AssertionError(f"kiosk-host does not start: {await self.process.stderr.read()}")
+        return self
 
     def do(self, action):
         """What happens to the software reader: a line of virtual-reader(1), CONTROL SOCKET."""
@@ -129,4 +131,6 @@ class Kiosk:
     def stop(self):
         if self.process and self.process.returncode is None:
             self.process.kill()
+        for one in self.reserved:
+            one.close()
         shutil.rmtree(self.folder, ignore_errors=True)
