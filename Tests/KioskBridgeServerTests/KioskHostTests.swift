@@ -74,6 +74,7 @@ import Testing
 
     @Test(
         "C13 A service that is killed during a tap pays nothing twice: the page says what is not known, and the next customer pays",
+        .thorough("a kiosk is killed and started again, four times; a link that is lost stays with PageTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         arguments: [
             ("before the card", "nothing"), ("while the card is read", "nothing"), ("after the approval", "declined"),
@@ -88,6 +89,7 @@ import Testing
 
     @Test(
         "C13 The second of two pages says so, and comes in when the first is closed",
+        .thorough("two pages in Chromium; that the server refuses the second stays with SocketTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func pages() async throws {
         #expect(
@@ -97,6 +99,8 @@ import Testing
 
     @Test(
         "A reader that is unplugged at the checkout takes its way to pay along, and brings it back; a tap fails with it",
+        .thorough(
+            "a tour with a pcscd that looks for readers in its own time; the selection stays with KioskBridgeTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func unplugged() async throws {
@@ -112,6 +116,7 @@ import Testing
 
     @Test(
         "C11 A payment is made while 10,000 messages of its page wait; a kiosk with nothing to do does not wake up",
+        .thorough("six payments, and seconds without any; a page that is held back stays with SocketTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         arguments: ["flood", "idle"])
     func numbers(_ name: String) async throws {
@@ -120,6 +125,7 @@ import Testing
 
     @Test(
         "C13 Neither page nor service grow with their customers",
+        .thorough("sixty customers; one of them stays"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {
         // Benchmarks/run bridge has 1,000 of them.
@@ -128,6 +134,7 @@ import Testing
 
     @Test(
         "C13 With the managed policies Chromium opens the kiosk's page and nothing else",
+        .thorough("a Chromium of its own for a file of policies"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func policies() async throws {
@@ -165,6 +172,29 @@ import Testing
         #expect(try await Program.run(["curl", "-s", "-m", "60", host.address]).status == 7)
     }
 
+    @Test("Cards are put on the virtual reader by hand, and each line is answered when that is done")
+    func byHand() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-host-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let lines = ["insert visa", "remove", "fault slow 5", "fault none", "fault odd", "insert nothing", "plug"]
+        let program = try Program(
+            [Program.built("kiosk-host"), "--virtual", "--port", "0", "--by-hand"],
+            environment: [
+                "XDG_STATE_HOME": folder.path, "XDG_DATA_HOME": folder.path, "STATE_DIRECTORY": "",
+                "PCSCLITE_CSOCK_NAME": "/nonexistent",
+            ], input: lines.map { $0 + "\n" }.joined())
+        let isAnswer: @Sendable (Substring) -> Bool = { $0 == "ok" || $0.hasPrefix("error: ") }
+        try await program.wait(for: "answers") {
+            $0.output.split(separator: "\n").count(where: isAnswer) == lines.count
+        }
+        let answers = program.output.split(separator: "\n").filter(isAnswer)
+        #expect(answers.prefix(4) == ["ok", "ok", "ok", "ok"])
+        let reasons = ["odd", "no card “nothing”", "the commands are"]
+        for (answer, reason) in zip(answers.dropFirst(4), reasons) { #expect(answer.contains(reason), "\(answer)") }
+        program.signal(SIGTERM)
+        try await program.wait(for: "end") { !$0.isRunning }
+    }
+
     @Test(
         "As the first process of a container it ends with a signal, too",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
@@ -192,6 +222,7 @@ import Testing
             (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
             (["--virtual", "--document", "none"], "no card “none”"), (["--pause", "-1"], "--pause"),
             (["--virtual", "--fault", "none"], "no fault is called 'none'"), (["--fault", "hung"], "--virtual"),
+            (["--by-hand"], "--virtual"),
             (["--checkout"], "--checkout and --card-entry go with --service or --virtual"),
             (["--currency", "JPY"], "“12.34” is no amount in JPY: 1234 is one"), (["--currency", "XXX"], "costs"),
             (["--browser-argument", "x"], "--browser-argument goes with --browser"),

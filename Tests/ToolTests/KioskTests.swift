@@ -35,12 +35,9 @@ import Testing
             ])
         let address = try #require(lines.first?.split(separator: " ").last)
         // It ends with its input.
-        var status: Int32 = 0
-        for _ in 0..<600 where status != 7 {
-            status = try await Program.run(["curl", "-s", "-m", "60", "\(address)/keys"]).status
-            if status != 7 { try await Task.sleep(for: .milliseconds(100)) }
+        try await wait(for: "end") {
+            try await Program.run(["curl", "-s", "-m", "60", "\(address)/keys"]).status == 7
         }
-        #expect(status == 7, "still there")
     }
 
     @Test("a decline, by the payment service or by the card, ends with 1")
@@ -108,11 +105,15 @@ import Testing
     @Test("a lost or late answer is requested again, and the payment is made once")
     func lost() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
-        let outcome = try await kiosk("--service", sandbox.address, "--patience", "10", "1.96", "1.98")
+        // A late one takes the kiosk's patience.
+        let amounts = Tier.first(["1.96"], then: ["1.98"])
+        let outcome = try await Program.run(
+            [Program.built("kiosk"), "--service", sandbox.address, "--patience", "10"] + amounts,
+            environment: Self.environment(Folder()))
         #expect(outcome.status == 0, "\(outcome)")
-        #expect(outcome.output.components(separatedBy: "  Approved\n").count == 3)
+        #expect(outcome.output.components(separatedBy: "  Approved\n").count == 1 + amounts.count)
         let payments = try await sandbox.payments()
-        #expect(payments.map { $0["amount"] as? String } == ["1.96", "1.98"])
+        #expect(payments.map { $0["amount"] as? String } == amounts)
         #expect(payments.allSatisfy { $0["card"] as? String == "476173******0010" })
         #expect(sandbox.output.contains("the connection is closed without an answer"))
         #expect(!(outcome.output + sandbox.output).contains(Self.account))
@@ -239,7 +240,9 @@ import Testing
         #expect(forwarded.output.contains("Forwarding: 2\n") && forwarded.output.contains("Approved: 2, "))
     }
 
-    @Test("a payment service that comes late, refuses, loses its answer and dies in a batch charges each payment once")
+    @Test(
+        "a payment service that comes late, refuses, loses its answer and dies in a batch charges each payment once",
+        .thorough("six starts of kiosk against four of the service; one that stores and forwards stays"))
     func forwarded() async throws {
         let sandboxes = Sandboxes()
         let folder = Folder()
@@ -284,7 +287,9 @@ import Testing
             "\(again)")
     }
 
-    @Test("a kiosk that is repeatedly killed while forwarding loses no payment and charges none twice")
+    @Test(
+        "a kiosk that is repeatedly killed while forwarding loses no payment and charges none twice",
+        .thorough("a dozen kills; a lost answer stays"))
     func killed() async throws {
         let sandboxes = Sandboxes()
         let folder = Folder()

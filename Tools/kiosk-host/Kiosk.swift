@@ -19,6 +19,8 @@ import TravelDocument
     private let orders: DemoOrders
     private let receipts: KioskReceipts
     private var customer: VirtualCustomer?
+    /// The reader that gets its cards by hand; nil without one.
+    private var readerByHand: SoftwareACR122U?
     private var sandbox: SandboxProcess?
     /// The payment service; nil without one.
     private var address: URL?
@@ -44,7 +46,10 @@ import TravelDocument
             host.register(passes)
             host.register(checkout(service, passes, options))
         }
-        if let reader {
+        if let reader, options.byHand {
+            readerByHand = reader.device
+            introduction.append("Reader: virtual; cards are put on it by lines on standard input")
+        } else if let reader {
             let customer = VirtualCustomer(
                 reader.device, document: options.document, card: options.card, pause: .milliseconds(options.pause))
             customer.follow(host, service?.reader)
@@ -66,6 +71,9 @@ import TravelDocument
             }
         }
     }
+
+    /// Takes lines from standard input, if the reader gets its cards by hand.
+    func beginByHand() { if let readerByHand { CardsByHand.follow(readerByHand) } }
 
     /// Says the page's texts, if it has them in a form that can be said.
     private func speak(_ module: [UInt8], _ options: KioskHost) {

@@ -56,6 +56,14 @@ struct KioskHost: AsyncParsableCommand {
             valueName: "milliseconds"))
     var pause = 1000
 
+    @Flag(
+        name: .customLong("by-hand"),
+        help: """
+            Put cards on the virtual reader as lines on standard input say: insert CARD, remove, fault NAME [ARG], fault none. \
+            Each is answered by "ok" or "error: …" when it is done.
+            """)
+    var byHand = false
+
     @Option(help: .init("A fault of the virtual reader, as virtual-reader names them. Repeatable.", valueName: "fault"))
     var fault: [String] = []
 
@@ -170,7 +178,9 @@ struct KioskHost: AsyncParsableCommand {
         guard service != nil || virtual || !(checkout || cardEntry) else {
             throw ValidationError("--checkout and --card-entry go with --service or --virtual.")
         }
-        guard virtual || fault.isEmpty else { throw ValidationError("--fault goes with --virtual.") }
+        guard virtual || fault.isEmpty && !byHand else {
+            throw ValidationError("--fault and --by-hand go with --virtual.")
+        }
         guard browser || browserArguments.isEmpty else {
             throw ValidationError("--browser-argument goes with --browser.")
         }
@@ -221,6 +231,7 @@ struct KioskHost: AsyncParsableCommand {
         if checkout { address.append(queryItems: [URLQueryItem(name: "checkout", value: nil)]) }
         Terminal.print(address.absoluteString)
         for line in kiosk.introduction { Terminal.print("  \(line)") }
+        kiosk.beginByHand()
         let memory = Task {
             try await Task.sleep(for: StartCode.pause)
             StartCode.release()

@@ -1,7 +1,8 @@
 import Foundation
 import SmartCardSimulatorHosts
+import ToolSupport
 
-/// Takes commands, a line each, and answers each with a line: `ok` or `error: …`.
+/// Takes commands as ``ControlLines``.
 final class ControlSocket: Sendable {
     private let path: String
     private let listener: Int32
@@ -26,41 +27,23 @@ final class ControlSocket: Sendable {
 
     private func serve(_ connection: Int32) {
         defer { close(connection) }
-        var line: [UInt8] = []
-        var byte: UInt8 = 0
-        while read(connection, &byte, 1) == 1 {
-            guard byte == UInt8(ascii: "\n") else {
-                line.append(byte)
-                guard line.count < 4096 else { return }
-                continue
+        ControlLines.take(from: connection) { answer in
+            send(connection, answer + "\n", answer.utf8.count + 1, Int32(MSG_NOSIGNAL)) > 0
+        } perform: { name, argument in
+            switch (name, argument) {
+            case ("plug", nil): try setup.plug()
+            case ("unplug", nil): try setup.unplug()
+            case ("insert", let name?): try setup.insert(readCard(name))
+            case ("remove", nil): try setup.remove()
+            case ("fault", "none"?): try setup.fail(nil)
+            case ("fault", let fault?):
+                try setup.fail(fault.split(separator: " ").joined(separator: "="))
+            case ("quit", nil): kill(getpid(), SIGTERM)
+            default:
+                throw HostError(
+                    "not a command: '\([name, argument].compactMap { $0 }.joined(separator: " "))'",
+                    hint: "Commands: plug, unplug, insert CARD, remove, fault NAME [ARG], quit.")
             }
-            let answer: String
-            do {
-                try perform(String(decoding: line, as: UTF8.self))
-                answer = "ok\n"
-            } catch {
-                answer = "error: \(error)\n"
-            }
-            line = []
-            guard send(connection, answer, answer.utf8.count, Int32(MSG_NOSIGNAL)) > 0 else { return }
-        }
-    }
-
-    private func perform(_ line: String) throws {
-        let words = line.split(separator: " ", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-        switch (words.first ?? "", words.dropFirst().first) {
-        case ("plug", nil): try setup.plug()
-        case ("unplug", nil): try setup.unplug()
-        case ("insert", let name?): try setup.insert(readCard(name))
-        case ("remove", nil): try setup.remove()
-        case ("fault", "none"?): try setup.fail(nil)
-        case ("fault", let fault?):
-            try setup.fail(fault.split(separator: " ").joined(separator: "="))
-        case ("quit", nil): kill(getpid(), SIGTERM)
-        default:
-            throw HostError(
-                "not a command: '\(line)'", hint: "Commands: plug, unplug, insert CARD, remove, fault NAME [ARG], quit."
-            )
         }
     }
 }
