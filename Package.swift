@@ -39,6 +39,7 @@ let package = Package(
         .library(name: "KioskKit", targets: ["KioskKit"]),
         .library(name: "KioskBridge", targets: ["KioskBridge"]),
         .library(name: "KioskBridgeServer", targets: ["KioskBridgeServer"]),
+        .library(name: "Cameras", targets: ["Cameras"]),
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
         .library(name: "CardReceipts", targets: ["CardReceipts"]),
@@ -170,12 +171,13 @@ let package = Package(
             ]),
         // Cameras: the kernel's structures and requests; only headers.
         .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
+        .target(name: "Cameras", dependencies: ["CTurboJPEG", "CV4L2", "Waiting"]),
         // Input devices: the same.
         .systemLibrary(name: "CInput", providers: [.apt(["linux-libc-dev"])]),
         .target(
             name: "KioskBridge",
             dependencies: [
-                "CInput", "CSystemBus", "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "CardReceipts",
+                "CInput", "CSystemBus", "Cameras", "CardEncryption", "CardReaders", "CardReceipts",
                 "ComposableCheckout", "ContactlessMetrics",
                 "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "TravelDocument", "TravelDocumentImages",
                 "Waiting", crypto, logging,
@@ -447,6 +449,12 @@ let package = Package(
                 "TestSupport", coreMetrics, crypto,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
+        // A camera's driver in the test's process.
+        .target(name: "CameraTestSupport", dependencies: ["CV4L2", "Cameras"], path: "Tests/CameraTestSupport"),
+        .testTarget(
+            name: "CamerasTests",
+            dependencies: ["CUMockdev", "CV4L2", "CameraTestSupport", "Cameras", "TestSupport", "USBTestSupport"],
+            exclude: ["Judges"]),
         // The guide's source as published, and therefore without our settings (below).
         .target(
             name: "JourneyGuide",
@@ -455,12 +463,13 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CInput", "CUMockdev", "CV4L2", "CardEncryption", "CardReceipts", "ComposableCheckout",
+                "CInput", "CUMockdev", "CV4L2", "CameraTestSupport", "Cameras", "CardEncryption", "CardReceipts",
+                "ComposableCheckout",
                 "ContactlessMetrics", "JourneyGuide", "KioskBridge", "KioskKit",
                 "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
                 "TravelDocument", "USBTestSupport", coreMetrics, crypto,
             ],
-            exclude: ["JourneyGuide", "Judges"]),
+            exclude: ["JourneyGuide"]),
         .testTarget(
             name: "KioskBridgeServerTests",
             dependencies: [
@@ -504,7 +513,7 @@ let package = Package(
             ]),
         // The program that takes images with the virtual machine's cameras.
         .executableTarget(
-            name: "camera-probe", dependencies: ["KioskBridge"], path: "Tests/KernelTests/camera-probe"),
+            name: "camera-probe", dependencies: ["Cameras"], path: "Tests/KernelTests/camera-probe"),
         // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",

@@ -1,4 +1,5 @@
 import Foundation
+import SmartCard
 import TestSupport
 import Testing
 
@@ -13,9 +14,24 @@ struct CameraKernelTests {
         return step
     }
 
+    /// One thing that a run of camera-probe did: what it printed.
+    private func thing(_ command: String, of run: String, _ status: Int = 0) async throws -> String {
+        let step = try await VirtualMachine.shared.value.step(run)
+        let heading = try #require(step.output.range(of: "$ \(command)\n"), "\(step.account(step.error))")
+        let rest = step.output[heading.upperBound...]
+        let end = try #require(rest.firstMatch(of: #/(?m)^= (\d+)$/#), "\(step.account(step.error))")
+        let output = String(rest[..<end.range.lowerBound])
+        #expect(
+            Int(end.1) == status, "\(command): \(step.account("output: \(output.prefix(2000))\nerror: \(step.error)"))")
+        return output
+    }
+
     @Test(
         "wrong usage of camera-probe",
-        arguments: [[], ["list", "all"], ["capture"], ["capture", "-", "1", "a", "640"]])
+        arguments: [
+            [], ["list", "all"], ["capture"], ["capture", "-", "1", "a", "640"], ["until-in-use"], ["list", "--"],
+            ["list", "--", "tour"],
+        ])
     func wrongUsage(arguments: [String]) async throws {
         let outcome = try await Program.run([Program.built("camera-probe")] + arguments)
         #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome)")
@@ -31,28 +47,32 @@ struct CameraKernelTests {
             .sorted { $0.width * $0.height > $1.width * $1.height }
         #expect(fitting.count == 5 && sizes.count == 6)
         #expect(
-            try await step("camera-list").output == """
+            try await thing("list", of: "camera-images") == """
                 /dev/video0: vivid, vivid, platform:vivid-000
                 \(fitting.map { "  yuyv \($0.width)x\($0.height)" }.joined(separator: "\n"))
                 /dev/video3: vivid, vivid, platform:vivid-002
                   yuyv 1920x1440
-                available: true, granted
+                available: true
 
                 """)
-        #expect(try await step("no-camera-list").output == "available: false, unavailable\n")
+        #expect(try await thing("list", of: "camera-none") == "available: false\n")
     }
 
     @Test(
         "an image has the size that was asked for, and the colors of vivid's bars",
-        arguments: [("camera-capture", 1280, 720), ("camera-cable", 720, 576), ("camera-again", 640, 480)])
-    func colors(name: String, width: Int, height: Int) async throws {
-        let lines = try await step(name).output.split(separator: "\n")
+        arguments: [
+            ("camera-images", "capture /dev/video0 60 1 1280", 1280, 720),
+            ("camera-images", "capture /dev/video3 60 1 720", 720, 576),
+            ("camera-again", "capture - 60 0 640", 640, 480),
+        ])
+    func colors(run: String, command: String, width: Int, height: Int) async throws {
+        let lines = try await thing(command, of: run).split(separator: "\n")
         try #require(lines.count == 3)
         #expect(lines[0].hasPrefix("image/jpeg, \(width) × \(height) pixels"))
         let numbers = lines[1].split(separator: " ").compactMap { Double($0) }
         #expect(numbers.count == 3 && numbers.allSatisfy { (0...1).contains($0) }, "\(lines[1])")
         #expect(numbers[1] < 0.05, "\(lines[1])")
-        let picture = try await Self.decoded(try #require(Data(base64Encoded: String(lines[2]))))
+        let picture = try await Self.decoded(Data([UInt8](hex: lines[2])))
         try #require(picture.starts(with: Array("P6\n\(width) \(height)\n255\n".utf8)))
         let pixels = picture.suffix(3 * width * height)
         // 75 % bars, three quarters down, where no text stands: white, yellow, cyan, green, magenta, red, blue, black.
@@ -61,7 +81,7 @@ struct CameraKernelTests {
             let start = pixels.startIndex + 3 * (height * 3 / 4 * width + (2 * bar + 1) * width / 16)
             for (channel, level) in color.enumerated() {
                 let found = Int(pixels[start + channel])
-                #expect(abs(found - 191 * level) <= 8, "\(name), bar \(bar): \(pixels[start..<start + 3])")
+                #expect(abs(found - 191 * level) <= 8, "\(command), bar \(bar): \(pixels[start..<start + 3])")
             }
         }
     }
@@ -80,23 +100,24 @@ struct CameraKernelTests {
     /// Buffers with several planes, metadata instead of images, and a size that is too large.
     @Test(
         "a device that is no camera for a kiosk says so",
-        arguments: ["camera-planes", "camera-metadata", "camera-small"])
-    func unusable(name: String) async throws {
-        #expect(try await step(name, 3).error.hasPrefix("the camera has no format that can be used\n"))
+        arguments: ["/dev/video2", "/dev/video1", "/dev/video3"])
+    func unusable(path: String) async throws {
+        let output = try await thing("capture \(path) 5 0 640", of: "camera-images", 3)
+        #expect(output.hasPrefix("the camera has no format that can be used\n"))
     }
 
     @Test("without the group video the cameras are there, and the permission is denied") func denied() async throws {
         #expect(
-            try await step("camera-denied").output == """
+            try await thing("list", of: "camera-denied") == """
                 not permitted: /dev/video0
                 not permitted: /dev/video1
                 not permitted: /dev/video2
                 not permitted: /dev/video3
-                available: true, denied
+                available: true
 
                 """)
         #expect(
-            try await step("camera-denied-capture", 3).error == """
+            try await thing("capture - 5 0 640", of: "camera-denied", 3) == """
                 /dev/video0 may not be opened
                   Add the kiosk's user to the group video, and start its session anew.
 
@@ -104,16 +125,19 @@ struct CameraKernelTests {
     }
 
     @Test("a camera with which another program takes images is in use") func busy() async throws {
-        let step = try await step("camera-busy", 3)
-        #expect(step.output.contains("\nin use: /dev/video0\navailable: true, granted\n"), "\(step.output)")
-        #expect(step.error.hasPrefix("another program uses the camera /dev/video0\n"), "\(step.error)")
+        let list = try await thing("list", of: "camera-busy")
+        #expect(list.hasSuffix("\nin use: /dev/video0\navailable: true\n"), "\(list)")
+        let capture = try await thing("capture /dev/video0 5 0 640", of: "camera-busy", 3)
+        #expect(capture.hasPrefix("another program uses the camera /dev/video0\n"), "\(capture)")
     }
 
     @Test("a camera that is unplugged while it takes images says so, and works again when it is back")
     func unplugged() async throws {
-        #expect(try await step("camera-unplugged", 3).error.hasPrefix("the camera was unplugged\n"))
+        let unplugged = try await thing("capture /dev/video0 200 1000000 640", of: "camera-unplugged", 3)
+        #expect(unplugged.hasPrefix("the camera was unplugged\n"), "\(unplugged)")
         _ = try await step("camera-again")
         _ = try await step("no-cameras")
-        #expect(try await step("no-camera-capture", 3).error.hasPrefix("no camera is attached\n"))
+        let capture = try await thing("capture - 5 0 640", of: "camera-none", 3)
+        #expect(capture.hasPrefix("no camera is attached\n"), "\(capture)")
     }
 }

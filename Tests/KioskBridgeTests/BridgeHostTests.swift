@@ -1,4 +1,6 @@
 import CV4L2
+import CameraTestSupport
+import Cameras
 import Foundation
 import TestSupport
 import Testing

@@ -64,7 +64,6 @@ enum DocumentedSymbols {
         "EMVContactless/OfflineAuthentication/OfflineDataAuthentication.swift": .init(
             "SmartCard",
             given: "aid: AID, date: CalendarDate, records: StaticDataToBeAuthenticated, objects: [TLVTag: [UInt8]]"),
-        "KioskBridge/Device/CameraDetector.swift": .init(given: "host: BridgeHost"),
         "KioskBridge/Host/BridgeHost.swift": .init(),
         "KioskBridgeServer/BridgeServer.swift": .init(
             "KioskBridge", given: "host: BridgeHost, files: [String: BridgeServer.File]"),

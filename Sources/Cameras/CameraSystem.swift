@@ -1,7 +1,7 @@
 import Glibc
 
 /// The calls of the system that a camera needs: the seam between what a driver answers and what is made of it.
-protocol CameraSystem: Sendable {
+package protocol CameraSystem: Sendable {
     /// The names of the files in a folder; none if it cannot be read.
     func names(in folder: String) -> [String]
     /// Opens a device file for reading and writing, without ever waiting in it.
@@ -17,8 +17,10 @@ protocol CameraSystem: Sendable {
 }
 
 /// A call that the system refused, with the number that `errno` had.
-struct CameraFault: Error, Hashable, Sendable {
-    let code: Int32
+package struct CameraFault: Error, Hashable, Sendable {
+    package let code: Int32
+
+    package init(code: Int32) { self.code = code }
 }
 
 /// The Linux kernel itself.

@@ -1,50 +1,53 @@
 import CV4L2
+package import Cameras
 import Foundation
-import Synchronization
-
-@testable import KioskBridge
+package import Synchronization
 
 /// A camera's driver in this process: what the kernel would answer, with room for lies.
-final class CameraDriver: Sendable {
+package final class CameraDriver: Sendable {
     /// One buffer as VIDIOC_DQBUF gives it.
-    struct Buffer: Sendable {
-        var bytes: [UInt8]
-        var flags: UInt32 = 0
+    package struct Buffer: Sendable {
+        package var bytes: [UInt8]
+        package var flags: UInt32 = 0
         /// What the driver says instead of the truth.
-        var index: UInt32?
-        var used: UInt32?
+        package var index: UInt32?
+        package var used: UInt32?
+
+        package init(bytes: [UInt8], flags: UInt32 = 0, index: UInt32? = nil, used: UInt32? = nil) {
+            (self.bytes, self.flags, self.index, self.used) = (bytes, flags, index, used)
+        }
     }
 
     /// An answer to an ioctl before the driver's own: an error, zero, or nil to leave it to the driver.
-    typealias Answer = @Sendable (_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32?
+    package typealias Answer = @Sendable (_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32?
 
-    struct State: Sendable {
-        var openings = 0
-        var isOpen = false
-        var isStreaming = false
-        var mapped = 0
-        var queued: [UInt32] = []
-        var frames = 0
-        var calls: [UInt] = []
+    package struct State: Sendable {
+        package var openings = 0
+        package var isOpen = false
+        package var isStreaming = false
+        package var mapped = 0
+        package var queued: [UInt32] = []
+        package var frames = 0
+        package var calls: [UInt] = []
     }
 
-    let state = Mutex(State())
-    let openError: Int32
-    let capabilities: UInt32
-    let deviceCapabilities: UInt32
-    let card: [UInt8]
-    let formats: [UInt32]
-    let sizes: [(UInt32, UInt32)]
-    let buffers: UInt32
-    let length: UInt32
+    package let state = Mutex(State())
+    package let openError: Int32
+    package let capabilities: UInt32
+    package let deviceCapabilities: UInt32
+    package let card: [UInt8]
+    package let formats: [UInt32]
+    package let sizes: [(UInt32, UInt32)]
+    package let buffers: UInt32
+    package let length: UInt32
     /// The image with this number; nil while there is none.
-    let frame: @Sendable (Int) -> Buffer?
-    let answer: Answer
+    package let frame: @Sendable (Int) -> Buffer?
+    package let answer: Answer
 
-    static let ordinary = UInt32(V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING)
-    static let hasOwnCapabilities: UInt32 = 0x8000_0000
+    package static let ordinary = UInt32(V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING)
+    package static let hasOwnCapabilities: UInt32 = 0x8000_0000
 
-    init(
+    package init(
         openError: Int32 = 0, capabilities: UInt32 = ordinary | hasOwnCapabilities,
         deviceCapabilities: UInt32 = ordinary, card: [UInt8] = Array("Camera".utf8),
         formats: [UInt32] = [CV4L2_YUYV], sizes: [(UInt32, UInt32)] = [(64, 48)], buffers: UInt32 = 4,
@@ -59,7 +62,7 @@ final class CameraDriver: Sendable {
     /// Answers an ioctl with an error or zero.
     ///
     /// - Parameter write: puts an image into the buffer at an offset.
-    func control(
+    package func control(
         _ request: UInt, _ argument: UnsafeMutableRawPointer, write: (_ bytes: [UInt8], _ offset: Int) -> Void
     ) -> Int32 {
         state.withLock { $0.calls.append(request) }
@@ -109,23 +112,25 @@ final class CameraDriver: Sendable {
 }
 
 /// A machine with these video devices.
-final class CameraMachine: CameraSystem {
+package final class CameraMachine: CameraSystem {
     private let drivers: [String: CameraDriver]
     private let others: [String]
     private let memory = Mutex<[String: [Int: Memory]]>([:])
 
     /// - Parameter others: further files in `/sys/class/video4linux`.
-    init(_ drivers: [String: CameraDriver], others: [String] = []) { (self.drivers, self.others) = (drivers, others) }
+    package init(_ drivers: [String: CameraDriver], others: [String] = []) {
+        (self.drivers, self.others) = (drivers, others)
+    }
 
-    convenience init(_ driver: CameraDriver) { self.init(["/dev/video0": driver]) }
+    package convenience init(_ driver: CameraDriver) { self.init(["/dev/video0": driver]) }
 
     private func path(_ file: Int32) -> String { drivers.keys.sorted()[Int(file) - 100] }
 
-    func names(in folder: String) -> [String] {
+    package func names(in folder: String) -> [String] {
         folder == "/dev" ? ["null", "tty"] : drivers.keys.map { String($0.dropFirst(5)) } + others
     }
 
-    func open(_ path: String) throws(CameraFault) -> Int32 {
+    package func open(_ path: String) throws(CameraFault) -> Int32 {
         guard let driver = drivers[path], let number = drivers.keys.sorted().firstIndex(of: path) else {
             throw CameraFault(code: ENOENT)
         }
@@ -137,7 +142,7 @@ final class CameraMachine: CameraSystem {
         return Int32(100 + number)
     }
 
-    func control(_ file: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) throws(CameraFault) {
+    package func control(_ file: Int32, _ request: UInt, _ argument: UnsafeMutableRawPointer) throws(CameraFault) {
         let path = path(file)
         let code = drivers[path]?.control(request, argument) { bytes, offset in
             memory.withLock { $0[path]?[offset] }?.bytes.copyBytes(from: bytes)
@@ -145,12 +150,12 @@ final class CameraMachine: CameraSystem {
         guard code == 0 else { throw CameraFault(code: code ?? EBADF) }
     }
 
-    func wait(for file: Int32, milliseconds: Int32) throws(CameraFault) -> Bool {
+    package func wait(for file: Int32, milliseconds: Int32) throws(CameraFault) -> Bool {
         usleep(200)
         return true
     }
 
-    func map(_ file: Int32, length: Int, offset: Int) throws(CameraFault) -> UnsafeMutableRawBufferPointer {
+    package func map(_ file: Int32, length: Int, offset: Int) throws(CameraFault) -> UnsafeMutableRawBufferPointer {
         let path = path(file)
         let new = Memory(length)
         memory.withLock { $0[path, default: [:]][offset] = new }
@@ -158,11 +163,11 @@ final class CameraMachine: CameraSystem {
         return new.bytes
     }
 
-    func unmap(_ bytes: UnsafeMutableRawBufferPointer) {
+    package func unmap(_ bytes: UnsafeMutableRawBufferPointer) {
         for driver in drivers.values { driver.state.withLock { $0.mapped -= 1 } }
     }
 
-    func close(_ file: Int32) { drivers[path(file)]?.state.withLock { $0.isOpen = false } }
+    package func close(_ file: Int32) { drivers[path(file)]?.state.withLock { $0.isOpen = false } }
 }
 
 /// A driver's buffer.

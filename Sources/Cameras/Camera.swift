@@ -137,7 +137,7 @@ public struct Camera: Sendable {
     }
 }
 
-/// The capture of documents, for a capability of the bridge.
+/// The capture of documents: an image, with its quality in numbers.
 public struct CameraCapture: Sendable {
     /// The limits for the images of a camera that is looked for.
     public var limits: CameraLimits
@@ -146,7 +146,7 @@ public struct CameraCapture: Sendable {
     /// Creates a capture.
     public init(limits: CameraLimits = CameraLimits()) { self.init(limits: limits, KernelCameraSystem()) }
 
-    init(limits: CameraLimits = CameraLimits(), _ system: any CameraSystem) {
+    package init(limits: CameraLimits = CameraLimits(), _ system: any CameraSystem) {
         (self.limits, self.system) = (limits, system)
     }
 
@@ -174,7 +174,7 @@ public struct CameraCapture: Sendable {
     }
 
     /// Looks for cameras.
-    func look() async -> CameraDetector.Result {
+    package func look() async -> CameraDetector.Result {
         let (system, limits) = (system, limits)
         return await DispatchQueue(label: "cameras").blocking { CameraDetector.check(system, limits) }
     }

@@ -1,9 +1,10 @@
 import CV4L2
+import CameraTestSupport
 import Foundation
 import TestSupport
 import Testing
 
-@testable import KioskBridge
+@testable import Cameras
 
 /// JPEG from a camera, and JPEG made of YUYV; cjpeg and djpeg of libjpeg-turbo make and judge it.
 @Suite(.enabled(if: Program.isInstalled("djpeg"), "libjpeg-turbo-progs is not installed"))

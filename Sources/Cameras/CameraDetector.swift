@@ -1,16 +1,15 @@
 import Glibc
 
-/// The machine's cameras, and whether the kiosk may use them.
+/// The machine's cameras, and whether this process may use them.
 ///
 ///     let result = CameraDetector.check()
-///     host.documentCapture.permissionState = result.permissionState
+///     for camera in result.cameras { print(camera.name) }
+///     if !result.notPermitted.isEmpty { print("add this user to the group video") }
 public enum CameraDetector {
     /// The answer to ``check()``.
     public struct Result: Hashable, Sendable {
         /// True if a camera is attached; one that may not be opened, or that another program uses, counts as well.
         public let hardwareAvailable: Bool
-        /// `granted` if a camera may be opened, `denied` if none may, `unavailable` without a camera.
-        public let permissionState: PermissionState
         /// The cameras that may be opened and have a format that can be used, in the order of their numbers.
         public let cameras: [CameraDevice]
         /// The paths of those cameras with which another program is taking images at the moment.
@@ -18,11 +17,9 @@ public enum CameraDetector {
         /// The paths of device files that may not be opened, in the order of their numbers.
         public let notPermitted: [String]
 
-        init(cameras: [CameraDevice], inUse: [String], notPermitted: [String]) {
+        package init(cameras: [CameraDevice], inUse: [String], notPermitted: [String]) {
             (self.cameras, self.inUse, self.notPermitted) = (cameras, inUse, notPermitted)
             hardwareAvailable = !(cameras.isEmpty && inUse.isEmpty && notPermitted.isEmpty)
-            permissionState =
-                !(cameras.isEmpty && inUse.isEmpty) ? .granted : notPermitted.isEmpty ? .unavailable : .denied
         }
     }
 

@@ -1,9 +1,10 @@
 import CV4L2
+import CameraTestSupport
 import Foundation
 import Synchronization
 import Testing
 
-@testable import KioskBridge
+@testable import Cameras
 
 /// Cameras over a driver that a test makes up.
 @Suite struct CameraTests {
@@ -325,22 +326,6 @@ import Testing
         #expect(result.cameras.last?.name == "Tenth?[31m")
         #expect(result.cameras.first?.name == String(repeating: "A", count: 32))
         #expect(result.inUse == ["/dev/video5"] && result.notPermitted == ["/dev/video4"])
-        #expect(result.hardwareAvailable && result.permissionState == .granted)
-    }
-
-    @Test(
-        "the permission is what the cameras that there are allow",
-        arguments: [
-            ([], false, PermissionState.unavailable), ([EACCES], true, .denied), ([EPERM, ENODEV], true, .denied),
-            ([EBUSY], true, .granted), ([EACCES, 0], true, .granted), ([ENODEV], false, .unavailable),
-        ] as [([Int32], Bool, PermissionState)])
-    func permission(_ errors: [Int32], _ isThere: Bool, _ expected: PermissionState) {
-        let drivers = errors.enumerated().map { ("/dev/video\($0)", CameraDriver(openError: $1)) }
-        let result = CameraDetector.check(CameraMachine(Dictionary(uniqueKeysWithValues: drivers)))
-        #expect((result.hardwareAvailable, result.permissionState) == (isThere, expected))
-    }
-
-    @Test("the words are those of the page") func words() {
-        #expect(PermissionState.allCases.map(\.rawValue) == ["granted", "denied", "prompt", "unavailable"])
+        #expect(result.hardwareAvailable)
     }
 }
