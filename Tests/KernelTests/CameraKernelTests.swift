@@ -5,18 +5,18 @@ import Testing
 
 /// Cameras of the Linux kernel's `vivid` driver, which `camera-probe` uses as a kiosk does.
 ///
-/// `Guest/steps` has the commands; v4l2-ctl of v4l-utils and djpeg of libjpeg-turbo judge.
+/// `Guest/camera-steps` has the commands; v4l2-ctl of v4l-utils and djpeg of libjpeg-turbo judge.
 @Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct CameraKernelTests {
     private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
-        let step = try await VirtualMachine.shared.value.step(name)
+        let step = try await VirtualMachine.cameras.value.step(name)
         #expect(step.status == status, "\(step.account("output: \(step.output.prefix(2000))\nerror: \(step.error)"))")
         return step
     }
 
     /// One thing that a run of camera-probe did: what it printed.
     private func thing(_ command: String, of run: String, _ status: Int = 0) async throws -> String {
-        let step = try await VirtualMachine.shared.value.step(run)
+        let step = try await VirtualMachine.cameras.value.step(run)
         let heading = try #require(step.output.range(of: "$ \(command)\n"), "\(step.account(step.error))")
         let rest = step.output[heading.upperBound...]
         let end = try #require(rest.firstMatch(of: #/(?m)^= (\d+)$/#), "\(step.account(step.error))")

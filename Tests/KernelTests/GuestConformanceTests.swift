@@ -128,7 +128,7 @@ private enum Guest {
     }
 }
 
-/// A suite that runs inside the virtual machine, as the step of `Guest/steps` with this name does it.  Outside, it fails
+/// A suite that runs inside the virtual machine, as the step of `Guest/reader-steps` with this name does it.  Outside, it fails
 /// as it did there.
 struct InsideVirtualMachine: SuiteTrait, TestScoping {
     let step: String
@@ -137,7 +137,7 @@ struct InsideVirtualMachine: SuiteTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard !VirtualMachine.isHere else { return try await function() }
-        let step = try await VirtualMachine.shared.value.step(step)
+        let step = try await VirtualMachine.readers.value.step(step)
         let lines = (step.output + step.error).split(separator: "\n")
         let passed = lines.first { $0.contains("with \(Requirement.all.count) test cases passed") }
         let told = lines.filter { !$0.hasPrefix("◇") && !$0.hasPrefix("✔") }.joined(separator: "\n")

@@ -5,16 +5,16 @@ import Testing
 /// The software reader as a USB device of the Linux kernel (not an EMV kernel), with udevd, the pn533_usb driver and pcscd:
 /// a Debian machine with an ACR122U plugged in.
 ///
-/// One virtual machine does it all, step by step (`Guest/steps`); each test looks at some of the steps.
+/// One virtual machine does it all, step by step (`Guest/reader-steps`); each test looks at some of the steps.
 @Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct KernelTests {
     private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
-        let step = try await VirtualMachine.shared.value.step(name)
+        let step = try await VirtualMachine.readers.value.step(name)
         #expect(step.status == status, "\(step.account("output: \(step.output)\nerror: \(step.error)"))")
         return step
     }
 
-    private func log(_ name: String) async throws -> String { try await VirtualMachine.shared.value.log(name) }
+    private func log(_ name: String) async throws -> String { try await VirtualMachine.readers.value.log(name) }
 
     /// `udev/70-contactless-readers.rules`.
     @Test("the shipped udev rule gives the device node to plugdev", arguments: ["node", "node-again"])
@@ -53,7 +53,7 @@ struct KernelTests {
     }
 
     @Test("doctor names the module that holds the reader") func doctorNamesTheModule() async throws {
-        let doctor = try await VirtualMachine.shared.value.step("doctor")
+        let doctor = try await VirtualMachine.readers.value.step("doctor")
         #expect(doctor.output.contains("pn533_usb"), "\(doctor.output)\(doctor.error)")
         #expect(doctor.output.contains("contactless-readers-blacklist.conf"), "\(doctor.output)")
     }
@@ -111,7 +111,7 @@ struct KernelTests {
     /// It switches the reader's own polling off and leaves it so.
     @Test("after libnfc doctor says why no card is found, and what it names mends that") func afterLibnfc() async throws
     {
-        let doctor = try await VirtualMachine.shared.value.step("doctor-libnfc")
+        let doctor = try await VirtualMachine.readers.value.step("doctor-libnfc")
         #expect(doctor.output.contains("the PICC operating parameter (FF00500000) is 00"), "\(doctor.output)")
         #expect(doctor.output.contains("$ reader-probe reset --backend usb"), "\(doctor.output)")
         _ = try await step("reset")
@@ -160,7 +160,7 @@ struct KernelTests {
     }
 
     @Test("the kernel has nothing to complain about") func theKernelHasNothingToComplainAbout() async throws {
-        let console = try await VirtualMachine.shared.value.console
+        let console = try await VirtualMachine.readers.value.console
         for complaint in ["BUG:", "Oops", "Call Trace", "blocked for more than"] {
             #expect(!console.contains(complaint), "\(console)")
         }

@@ -4,22 +4,18 @@ import TestSupport
 /// Debian's kernel in QEMU, without acceleration, over this machine's own file system: read-only, with a tmpfs on top.
 /// What is installed here is installed there; what runs there changes nothing here.
 ///
-/// It runs `Guest/steps` to its end and powers off.  The server of the reader that the steps attach is this machine's
-/// loopback interface.
+/// It runs a list of steps, in `Guest`, to its end and powers off.  The server of the reader that the steps attach is this
+/// machine's loopback interface.
 struct VirtualMachine {
-    /// Booted once, for all tests.
-    static let shared = Task {
-        let reader = try await USBIPReader(["--card", "visa"])
-        let machine = try await run(attaching: reader)
-        for step in machine.steps { print("virtual machine: \(step.uptime) s \(step.name): exit \(step.status)") }
-        print("virtual machine: \(machine.duration) in all")
-        return machine
-    }
+    /// Booted once, for all tests of readers.
+    static let readers = Task { try await run("reader-steps", attaching: try await USBIPReader(["--card", "visa"])) }
+    /// Booted once, for all tests of cameras.
+    static let cameras = Task { try await run("camera-steps", attaching: nil) }
 
     /// Whether this process runs in it.
     static var isHere: Bool { ProcessInfo.processInfo.environment["IN_VIRTUAL_MACHINE"] != nil }
 
-    /// One command of `Guest/steps`.
+    /// One command of a list.
     struct Step {
         let name: String
         let status: Int
@@ -73,25 +69,28 @@ struct VirtualMachine {
     ///
     /// The steps attach the reader, and ask for what is to be done to it.  After a quarter of an hour the machine is ended,
     /// wherever it is.
-    private static func run(attaching reader: USBIPReader) async throws -> VirtualMachine {
+    private static func run(_ list: String, attaching reader: USBIPReader?) async throws -> VirtualMachine {
         let results = FileManager.default.temporaryDirectory.appendingPathComponent("kernel-tests-\(UUID().uuidString)")
         let requests = results.appendingPathComponent("requests")
         try FileManager.default.createDirectory(at: requests, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: results) }
-        try FileManager.default.copyItem(
-            at: guest.appendingPathComponent("steps"), to: results.appendingPathComponent("steps"))
+        for (name, copy) in [("functions", "functions"), (list, "steps")] {
+            try FileManager.default.copyItem(
+                at: guest.appendingPathComponent(name), to: results.appendingPathComponent(copy))
+        }
         // This machine's 127.0.0.1 is 10.0.2.2 there.
-        let attach = reader.attachCommand.joined(separator: " ").replacingOccurrences(of: "127.0.0.1", with: "10.0.2.2")
+        let attach = reader?.attachCommand.joined(separator: " ")
+            .replacingOccurrences(of: "127.0.0.1", with: "10.0.2.2")
         try """
-        ATTACH='\(attach)'
+        ATTACH='\(attach ?? "")'
         BIN='\(Program.built(""))'
         TESTS='\(Program.this)'
         UDEV='\(repository.appendingPathComponent("udev").path)'
 
         """.write(to: results.appendingPathComponent("environment"), atomically: true, encoding: .utf8)
 
-        let serving = Task { try await serve(requests, reader) }
-        defer { serving.cancel() }
+        let serving = reader.map { reader in Task { try await serve(requests, reader) } }
+        defer { serving?.cancel() }
         let start = ContinuousClock.now
         let complaint: String
         do {
@@ -100,7 +99,10 @@ struct VirtualMachine {
             // The steps that were done are told all the same.
             complaint = timeout.description
         }
-        return try VirtualMachine(results: results, complaint: complaint, duration: .now - start)
+        let machine = try VirtualMachine(results: results, complaint: complaint, duration: .now - start)
+        for step in machine.steps { print("\(list): \(step.uptime) s \(step.name): exit \(step.status)") }
+        print("\(list): \(machine.duration) in all")
+        return machine
     }
 
     /// Starts QEMU, and waits until the guest's first process has the host's files, two minutes at most.
