@@ -17,8 +17,8 @@ package final class LibUSBBus: USBBus {
 
     private let state = Lock(State())
     private let watchers = Watchers(keeping: .newest(1))
-    /// True if udev reports devices that come and go.  Without udev, libusb's list never changes, and a timer looks at
-    /// the bus.
+    /// True if udev runs, which reports devices that come and go.  Without udev, libusb's list never changes, and a timer looks
+    /// at the bus.
     private let isTold: Bool
     /// The status with which a request for libusb's reports fails, for tests; nil to ask libusb.
     private let refusal: USBStatus?
@@ -44,7 +44,9 @@ package final class LibUSBBus: USBBus {
     package func devices() async throws(USBError) -> [USBDevice] {
         let context = try openContext()
         let devices = try await context.queue.blocking { () throws(USBError) in try context.devices() }
-        guard !isTold || !context.isTold, isStale(devices) else { return devices }
+        // Whether udev tells libusb of everything is not known: a container can see udev's files and not hear it, messages are
+        // lost, and a mock bus can go.  What the kernel shows is looked at each time.
+        guard isStale(devices) else { return devices }
         let new = try renewedContext()
         return try await new.queue.blocking { () throws(USBError) in try new.devices() }
     }

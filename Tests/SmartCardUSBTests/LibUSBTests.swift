@@ -121,6 +121,24 @@ struct LibUSBTests {
         #expect(told.first?.contains("LIBUSB_ERROR_NOT_SUPPORTED -12") == true)
     }
 
+    /// Udev runs, and what it says does not arrive: in a container that sees its files only, or after a mock bus has gone.
+    @Test func aReaderIsFoundThatUdevDoesNotTellOf() async throws {
+        func listeners() throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: bus.host.root).filter { $0.hasPrefix("event") })
+        }
+        let others = try listeners()
+        let readers = USBReaders(on: LibUSBBus(isTold: true))
+        #expect(try await readers.readers().count == 1)
+        for deaf in try listeners().subtracting(others) { unlink("\(bus.host.root)/\(deaf)") }
+        bus.pull()
+        #expect(try await readers.readers().isEmpty)
+        try bus.host.plug(SoftwareACR122U())
+        let again = try #require(try await readers.readers().first)
+        #expect(try await again.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
+        await again.close()
+        #expect(USBUse.now == (0, 0))
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {
