@@ -300,7 +300,8 @@ let package = Package(
 
         // Benchmarks: part of this package because they need package access.
         .target(
-            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CLibUSB"], path: "Benchmarks/CBaseline",
+            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CLibUSB", "CCryptoLegacy"],
+            path: "Benchmarks/CBaseline",
             linkerSettings: [.linkedLibrary("sqlite3")]),
         .executableTarget(
             name: "benchmarks",
@@ -310,7 +311,7 @@ let package = Package(
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
                 "KioskBridge", "KioskBridgeServer", "KioskKit", "ComposableCheckout", "TravelDocument", "WalletPasses",
                 "CWipedHeap",
-                crypto,
+                crypto, logging,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks"),

@@ -1,3 +1,4 @@
+import CBaseline
 import EMVContactless
 import Foundation
 import SmartCard
@@ -12,7 +13,7 @@ extension Benchmarks {
     static func trace() async throws {
         try await replay()
         try await recordingTime()
-        try traceMemory()
+        try await traceMemory()
     }
 
     // MARK: Replaying
@@ -34,33 +35,23 @@ extension Benchmarks {
         for (name, comparison, parts) in [
             ("exact", ReplayReader.Comparison.exact, start), ("lenient", .lenient, other),
         ] {
-            var times: [Double] = []
-            let before = processorTime()
-            for _ in 0..<11 {
-                times.append(
-                    try await time {
-                        for _ in 0..<200 {
-                            let reader = ReplayReader(trace, comparison: comparison)
-                            let report = try await parts.perform(on: reader)
-                            guard report.outcome.kind == .onlineRequest else {
-                                throw CardError(.other, "another outcome")
-                            }
-                            try reader.checkPlayedThrough()
-                        }
-                    } / 200)
+            func play() async throws {
+                let reader = ReplayReader(trace, comparison: comparison)
+                guard try await parts.perform(on: reader).outcome.kind == .onlineRequest else {
+                    throw CardError(.other, "another outcome")
+                }
+                try reader.checkPlayedThrough()
             }
-            let processor = (processorTime() - before) / Double(200 * times.count)
+            let allocations = try await Allocations(rounds: 20, play)
+            let rounds = Limit.isGate ? 1 : 2000
+            let processor =
+                try await processorTime { for _ in 0..<rounds { try await play() } } / Double(rounds)
             print(
-                "trace: a transaction of 12 APDUs with kernel, replayed \(name): \(microseconds(median(times))), \(microseconds(processor)) of it of one core: \(Int(1e9 / processor)) a second"
-                    + Limit.verdict("5000", isKept: processor <= 1e9 / 5000)
-            )
+                """
+                trace: a transaction of 12 APDUs with kernel, replayed \(name): \(microseconds(processor)) of one core, \
+                \(Int(1e9 / processor)) a second, \(allocations.verdict(atMost: 1000, unoptimized: 1850))
+                """)
         }
-    }
-
-    /// Returns the processor time of this process in nanoseconds, without other programs.
-    private static func processorTime() -> Double {
-        // In microseconds on Linux.
-        Double(clock()) * 1e3
     }
 
     /// The parts needed to perform a transaction.
@@ -94,8 +85,8 @@ extension Benchmarks {
 
     // MARK: Recording
 
-    /// Measures recording to a file over the cheapest real transport: SmartCardUSB and libusb to the software reader on
-    /// the mock USB bus.
+    /// Measures recording to a file, against C that writes the same lines to one; and what it adds to the cheapest real transport,
+    /// SmartCardUSB and libusb to the software reader on the mock USB bus.
     private static func recordingTime() async throws {
         let host = try UMockdevHost()
         defer { host.close() }
@@ -109,20 +100,49 @@ extension Benchmarks {
         defer { unlink(path) }
         let recorder = TraceRecorder(try TraceWriter(path: path, replacing: true))
         let recorded = recorder.recording(card as any CardChannel)
-        let free = recorder.recording(AnswerChannel(answer: try await card.transmit(command)) as any CardChannel)
-        var (plain, with): ([Double], [Double]) = ([], [])
-        for _ in 0..<3_000 {
-            plain.append(try await time { _ = try await card.transmit(command) })
-            with.append(try await time { _ = try await recorded.transmit(command) })
+        let answer = try await card.transmit(command)
+        let bare = AnswerChannel(answer: answer)
+        let free = recorder.recording(bare as any CardChannel)
+
+        let own = try await Allocations(rounds: 1000) { _ = try await free.transmit(command) }
+        let others = try await Allocations(rounds: 1000) { _ = try await bare.transmit(command) }
+        let before = io("syscw")
+        for _ in 0..<1000 { _ = try await free.transmit(command) }
+        let lines = (io("syscw") - before + 500) / 1000
+        let more = own.count - others.count
+        print(
+            """
+            trace: recording an APDU takes \(more) allocations\(Limit.verdict(atMost: 10, unoptimized: 17, more)) and \
+            \(lines) writes\(Limit.verdict(atMost: 2, lines))
+            """)
+        if !Limit.isGate {
+            let other = open(path + ".c", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+            defer {
+                close(other)
+                unlink(path + ".c")
+            }
+            let (sent, received, rounds) = (command.bytes, answer.bytes, 500)
+            let recording = try await Comparison(.processorTime, limit: recordingLimit) {
+                await processorTime {
+                    for _ in 0..<rounds { baseline_record(other, 0, sent, sent.count, received, received.count) }
+                }
+            } _: {
+                try await processorTime { for _ in 0..<rounds { _ = try await free.transmit(command) } }
+            }
+            report(recording, per: Double(rounds), "C, two lines to a file", "TraceRecorder", limit: recordingLimit)
+            let whole = try await Comparison(.time) {
+                try await time { for _ in 0..<50 { _ = try await card.transmit(command) } }
+            } _: {
+                try await time { for _ in 0..<50 { _ = try await recorded.transmit(command) } }
+            }
+            report(whole, per: 50, "SmartCardUSB on the mock bus, an APDU", "the same, recorded to a file", limit: nil)
         }
-        report(
-            (plain, with), per: 1, "SmartCardUSB on the mock bus, an APDU", "the same, recorded to a file", limit: 1.05)
-        let alone = try await time { for _ in 0..<20_000 { _ = try await free.transmit(command) } } / 20_000
-        print("  recording alone: \(microseconds(alone)) an APDU")
         if let failure = recorder.failure { throw failure }
         await card.disconnect(.leave)
         await reader.close()
     }
+
+    private static let recordingLimit = 2.0
 
     private struct AnswerChannel: CardChannel {
         let answer: ResponseAPDU
@@ -133,14 +153,15 @@ extension Benchmarks {
     // MARK: Memory
 
     /// Measures the peak memory while recording this many events to a file and reading them back one by one.
-    private static func traceMemory() throws {
+    private static func traceMemory() async throws {
         let command = CommandAPDU.readRecord(1, sfi: 1).bytes
         let answer = record + [0x90, 0x00]
         let path = "\(NSTemporaryDirectory())benchmark-\(getpid()).apdu"
         defer { unlink(path) }
-        var peaks: [(events: Int, recording: Int, reading: Int)] = []
-        for events in [10_000, 1_000_000] {
-            let recording = try peakMemory {
+        var peaks: [(recording: Int, reading: Int)] = []
+        let counts = Limit.isGate ? [1_000, 10_000] : [10_000, 1_000_000]
+        for events in counts {
+            let recording = try await peakGrowth {
                 let recorder = TraceRecorder(try TraceWriter(path: path, replacing: true))
                 for _ in 0..<events / 2 {
                     recorder.record(.sent(.apdu, command))
@@ -148,21 +169,23 @@ extension Benchmarks {
                 }
                 if let failure = recorder.failure { throw failure }
             }
-            let reading = try peakMemory {
+            let reading = try await peakGrowth {
                 var reader = try TraceReader(path: path)
                 var count = 0
                 while try reader.next() != nil { count += 1 }
                 guard count == events else { throw CardError(.other, "\(count) events") }
             }
-            print("trace: \(events) events: peak RSS \(recording) KiB recording, \(reading) KiB reading")
-            peaks.append((events, recording, reading))
+            print(
+                "trace: \(events) events: \(recording) KiB more at most while recording, \(reading) KiB while reading")
+            peaks.append((recording, reading))
         }
+        // Buffers and what the system rounds to are of one size, whatever the events: a page for a hundred events is no more.
         let growth = max(peaks[1].recording - peaks[0].recording, peaks[1].reading - peaks[0].reading, 0)
-        let bytes = growth * 1024 / (peaks[1].events - peaks[0].events)
-        print("trace: \(bytes) bytes more an event" + Limit.verdict("2048, flat: 0", isKept: bytes <= 16))
-        let before = try peakMemory {}
-        let held = try peakMemory { try withExtendedLifetime(firstEvents(100_000, of: path)) {} }
-        print("trace: 100000 events held as a Trace: \((held - before) * 1024 / 100_000) bytes each")
+        let bytes = growth * 1024 / (counts[1] - counts[0])
+        print("trace: \(bytes) bytes more an event" + Limit.verdict(atMost: 16, unoptimized: 64, bytes))
+        guard !Limit.isGate else { return }
+        let held = try await peakGrowth { try withExtendedLifetime(firstEvents(100_000, of: path)) {} }
+        print("trace: 100000 events held as a Trace: \(held * 1024 / 100_000) bytes each")
     }
 
     private static func firstEvents(_ count: Int, of path: String) throws -> Trace {
@@ -170,15 +193,6 @@ extension Benchmarks {
         var trace = Trace()
         while trace.events.count < count, let event = try reader.next() { trace.events.append(event) }
         return trace
-    }
-
-    /// Returns the peak memory of the process in `body`, in KiB: VmHWM, which writing 5 to clear_refs resets (proc(5)).
-    private static func peakMemory(_ body: () throws -> Void) throws -> Int {
-        try Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
-        try body()
-        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
     }
 
     /// Returns the card visa with eight more records of 100 bytes, each with an object that the kernel reads but does
