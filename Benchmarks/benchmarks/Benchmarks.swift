@@ -26,7 +26,7 @@ struct Benchmarks {
         Part("tlv", tlv), Part("kernel", kernel), Part("rrp", rrp), Part("layers", layers), Part("terminal", terminal),
         Part("loyalty", loyalty), Part("trace", hasBus: true, trace), Part("import", importing), Part("store", store),
         Part("forwarding", forwarding), Part("usb", hasBus: true, usb), Part("pcsc", hasBus: true, pcsc),
-        Part("link", hasBus: true, link), Part("start", start), Part("passport", passport),
+        Part("link", hasBus: true, link), Part("start", start), Part("first", firstTap), Part("passport", passport),
         Part("polling", hasBus: true, polling), Part("bridge", bridge), Part("checkout", checkout),
     ]
 

@@ -152,7 +152,7 @@ struct AESDUKPTTests {
         let scheme = AESDUKPTScheme(initialKeyID: try hex(Self.identifier), length: length)
         let initial = SecretKey([UInt8](repeating: 0x2A, count: length.byteCount))
         let registers = try DerivationRegisters(scheme: scheme, initialKey: initial)
-        for counter in 1...UInt32(300) {
+        for counter in 1...UInt32(Tier.rounds(40, thorough: 300)) {
             #expect(
                 registers.save().withUnsafeBytes { $0.hex }
                     == (try self.registers(length, before: counter).0.save().withUnsafeBytes { $0.hex }))
@@ -355,7 +355,7 @@ struct AESDUKPTTests {
         var random = SplitMix(state: 5)
         for sealed in try await [device.seal(data), legacy.seal(data)] {
             let original = Array(sealed.description.utf8)
-            for _ in 0..<2_000 {
+            for _ in 0..<Tier.rounds(200, thorough: 2_000) {
                 var bytes = original
                 for _ in 0..<Int.random(in: 1...3, using: &random) where !bytes.isEmpty {
                     let at = Int.random(in: 0..<bytes.count, using: &random)

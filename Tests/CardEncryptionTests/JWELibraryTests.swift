@@ -71,6 +71,7 @@ struct JWELibraryTests {
 
     @Test(
         .enabled(if: installed.contains(.joserfc), "joserfc is not installed from PyPI"),
-        arguments: JWEAlgorithm.allCases)
+        // In the fast tier one library has all algorithms, and the other one of them.
+        arguments: Tier.few(JWEAlgorithm.allCases, 1))
     func joserfcAgrees(algorithm: JWEAlgorithm) async throws { try await check(.joserfc, algorithm) }
 }

@@ -102,7 +102,7 @@ import Testing
         let sizes = (1...2400).map(columns)
         let steps = (1..<sizes.count).filter { sizes[$0] != sizes[$0 - 1] }
         #expect(steps.count == 40)
-        for length in steps.flatMap({ [$0, $0 + 1] }) {
+        for length in Tier.few(steps, 6).flatMap({ [$0, $0 + 1] }) {
             // Three dots each module, four white modules at each side, and 12 dots each column.
             let expected = try await Self.modules(length).map { (3 * ($0 + 8) + 11) / 12 }
             #expect(sizes[length - 1] == expected, "\(length) bytes")
@@ -111,7 +111,8 @@ import Testing
 
     @Test(
         "B6: the bytes are those of python-escpos",
-        .enabled(if: hasReference, "python-escpos is not installed from PyPI"), arguments: ReceiptLanguage.allCases)
+        .enabled(if: hasReference, "python-escpos is not installed from PyPI"),
+        arguments: Tier.few(ReceiptLanguage.allCases, 1))
     func b6(_ language: ReceiptLanguage) async throws {
         let content = try Sample.content(
             lineItems: Sample.items + [ReceiptLineItem(title: "Käse für 5 €, ½ Pfund", amount: 500)],
@@ -131,7 +132,7 @@ import Testing
         .pc437, .pc850, .pc852, .pc858, .pc866, .windows1252, .greek,
     ]
 
-    @Test("B6: code pages are those of iconv", arguments: pages)
+    @Test("B6: code pages are those of iconv", arguments: Tier.few(pages, 2))
     func b6CodePages(_ page: CodePage) async throws {
         let characters = (0xA0...0xFFFF).compactMap(Unicode.Scalar.init).filter { page.byte($0) != nil }
         #expect(characters.count > 90)

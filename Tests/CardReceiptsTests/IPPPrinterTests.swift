@@ -162,7 +162,8 @@ struct IPPPrinterTests {
 
     @Test(
         "B7: what an IPP printer says keeps it from printing",
-        arguments: [("media-empty", PrinterCondition.paperOut), ("cover-open", .coverOpen), ("media-jam", .jam)])
+        arguments: Tier.few(
+            [("media-empty", PrinterCondition.paperOut), ("cover-open", .coverOpen), ("media-jam", .jam)], 1))
     func b7(_ reason: String, _ condition: PrinterCondition) async throws {
         let printer = try await RunningPrinter(
             script: "echo 'STATE: +\(reason)' >&2; \(RunningPrinter.untilGo); exit 0")

@@ -32,7 +32,7 @@ import Testing
         var random = SplitMix(state: 0xB5)
         // textwrap fills up a line with the beginning of a word that is too long for one, where we begin a line with it.
         let texts =
-            (0..<200).map { _ in
+            (0..<Tier.rounds(30, thorough: 200)).map { _ in
                 (0..<Int.random(in: 1...20, using: &random)).map { _ in
                     String(repeating: "ab-cé", count: 13).prefix(.random(in: 1...columns, using: &random))
                 }.joined(separator: " ")

@@ -10,18 +10,18 @@ import USBTestSupport
     }
 }
 
-/// The requirements, through Debian's pcscd.
+/// The requirements, through Debian's pcscd, a daemon for each; in the fast tier some of them.
 @Suite(.pcscExclusive, .serialized) struct PCSCConformanceTests {
     @Test(
         .enabled(if: Obstacle.umockdev == nil, "\(Obstacle.umockdev ?? "")"),
-        arguments: Requirement.all)
+        arguments: Tier.few(Requirement.all, 4))
     func pcscOverUMockdev(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "umockdev"))
     }
 
     @Test(
         .enabled(if: Obstacle.vpcd == nil, "\(Obstacle.vpcd ?? "")"),
-        arguments: Requirement.all.filter(\.needs.isEmpty))
+        arguments: Tier.few(Requirement.all.filter(\.needs.isEmpty), 2))
     func pcscOverVPCD(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "vpcd"))
     }

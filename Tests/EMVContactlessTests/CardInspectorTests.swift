@@ -263,7 +263,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         }
     }
 
-    /// Random bytes for every answer, two thousand cards.
+    /// Random bytes for every answer, in the thorough tier of two thousand cards.
     @Test func randomAnswers() async throws {
         final class RandomCard: CardChannel {
             let generator: Mutex<SplitMix>
@@ -290,7 +290,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
                 }
             }
         }
-        for seed in 0..<2_000 {
+        for seed in 0..<Tier.rounds(200, thorough: 2_000) {
             let inspection = try await CardInspector(unpredictableNumber: [], date: []).inspect(
                 RandomCard(seed: UInt64(seed)))
             #expect(inspection.interruption == nil)

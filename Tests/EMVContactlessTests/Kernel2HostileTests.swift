@@ -11,7 +11,7 @@ import Testing
         var states: Set<Kernel2.State> = []
         var outcomes: [Outcome.Kind: Int] = [:]
         let torn = try Kernel2Bench().torn.tornTransactions
-        for round in 0..<800 {
+        for round in 0..<Tier.rounds(64, thorough: 800) {
             var bench = try Kernel2Bench.signing
             if round & 0x01 != 0 { bench.data["DF8110"] = "" }
             if round & 0x02 != 0 { bench.data["DF8112"] = "9F709F755F24" }
@@ -39,9 +39,9 @@ import Testing
             #expect(outcome.discretionaryData?[0xDF8115]?.count == 6)
         }
         print("Kernel 2, hostile cards of wildness \(wildness): \(outcomes)")
-        #expect(outcomes.count > 2)
-        // Where the card is mostly plausible it comes to every state but the first.
-        if wildness == 0x10 {
+        #expect(outcomes.count > Tier.rounds(1, thorough: 2))
+        // Where the card is mostly plausible it comes to every state but the first, in time.
+        if wildness == 0x10, Tier.isThorough {
             let missing = Set(Kernel2.State.allCases).subtracting(states).subtracting([.idle])
             #expect(missing == [])
         }

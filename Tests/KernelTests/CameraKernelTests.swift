@@ -6,7 +6,11 @@ import Testing
 /// Cameras of the Linux kernel's `vivid` driver, which `camera-probe` uses as a kiosk does.
 ///
 /// `Guest/camera-steps` has the commands; v4l2-ctl of v4l-utils and djpeg of libjpeg-turbo judge.
-@Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
+@Suite(
+    .thorough(
+        "a Linux kernel boots in QEMU; a camera that a test answers for, ioctl by ioctl, stays fast, in CamerasTests"
+    ),
+    .enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct CameraKernelTests {
     private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
         let step = try await VirtualMachine.cameras.value.step(name)

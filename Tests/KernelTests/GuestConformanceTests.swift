@@ -7,6 +7,7 @@ import Testing
 
 /// What every `CardReader` promises, held against Debian's kernel, pcscd and libccid.
 @Suite(
+    .thorough("a Linux kernel boots in QEMU; the same requirements behind umockdev stay fast, in ConformanceTests"),
     .insideVirtualMachine("conformance-pcsc"), .serialized,
     .enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct GuestPCSCConformanceTests {
@@ -17,6 +18,7 @@ struct GuestPCSCConformanceTests {
 
 /// Likewise, through the USB driver, which takes the reader from the kernel's driver and gives it back each time.
 @Suite(
+    .thorough("a Linux kernel boots in QEMU; the same requirements behind umockdev stay fast, in ConformanceTests"),
     .insideVirtualMachine("conformance-usb"), .serialized,
     .enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct GuestUSBConformanceTests {

@@ -6,7 +6,9 @@ import Testing
 /// a Debian machine with an ACR122U plugged in.
 ///
 /// One virtual machine does it all, step by step (`Guest/reader-steps`); each test looks at some of the steps.
-@Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
+@Suite(
+    .thorough("a Linux kernel boots in QEMU; the same reader behind umockdev stays fast, in ConformanceTests"),
+    .enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct KernelTests {
     private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
         let step = try await VirtualMachine.readers.value.step(name)

@@ -86,6 +86,7 @@ struct VirtualMachine {
         BIN='\(Program.built(""))'
         TESTS='\(Program.this)'
         UDEV='\(repository.appendingPathComponent("udev").path)'
+        export THOROUGH=1
 
         """.write(to: results.appendingPathComponent("environment"), atomically: true, encoding: .utf8)
 

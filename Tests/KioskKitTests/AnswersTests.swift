@@ -3,6 +3,7 @@ import KioskKit
 import KioskTestSupport
 import ProximityReader
 import Synchronization
+import TestSupport
 import Testing
 
 /// The table of `Answers.md`, row by row: each answer is given to a batch of four payments.
@@ -38,7 +39,7 @@ import Testing
 
     @Test("each row of the table of answers is what becomes of stored payments", arguments: rows)
     func row(_ row: Row) async throws {
-        for answer in try answers(of: row) {
+        for answer in Tier.few(try answers(of: row), 1) {
             try await play(answer, expecting: row.before, after: nil)
             // The lost call was taken, or it was not.
             for lost in [BatchService.Fate.unanswered, .lost] {

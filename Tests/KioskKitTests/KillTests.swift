@@ -9,7 +9,8 @@ import Testing
 /// psp-sandbox outlives the kills: it loses answers, answers late, books late, after its caller's end, and refuses the merchant.
 /// `KILLS=1000` kills so often, `SEED=…` repeats a run as far as the machine's timing does.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct KillTests {
-    private static let kills = ProcessInfo.processInfo.environment["KILLS"].flatMap { Int($0) } ?? 40
+    private static let kills =
+        ProcessInfo.processInfo.environment["KILLS"].flatMap { Int($0) } ?? Tier.rounds(6, thorough: 40)
     private static let seed = Seed.value
 
     @Test(

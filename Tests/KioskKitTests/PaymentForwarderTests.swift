@@ -202,13 +202,14 @@ final class ForwarderBench: Sendable {
 
     @Test(
         "where the merchant is refused, in whatever way, all stays stored; forwarding pauses, says why, and goes on by itself",
-        arguments: [
-            .init(httpStatus: 401), .init(httpStatus: 403), .init(httpStatus: 404), .init(httpStatus: 409),
-            .init(httpStatus: 413), .init(httpStatus: 429), .init(httpStatus: 500), .init(httpStatus: 502),
-            .init(httpStatus: 503, code: "down", message: "Later."), .init(httpStatus: 200),
-            .init(httpStatus: 422), .init(httpStatus: 422, code: "merchant", message: "Suspended."),
-            .noAnswer("NSURLError"),
-        ] as [PaymentServiceError])
+        arguments: Tier.few(
+            [
+                .init(httpStatus: 401), .init(httpStatus: 403), .init(httpStatus: 404), .init(httpStatus: 409),
+                .init(httpStatus: 413), .init(httpStatus: 429), .init(httpStatus: 500), .init(httpStatus: 502),
+                .init(httpStatus: 503, code: "down", message: "Later."), .init(httpStatus: 200),
+                .init(httpStatus: 422), .init(httpStatus: 422, code: "merchant", message: "Suspended."),
+                .noAnswer("NSURLError"),
+            ] as [PaymentServiceError], 3))
     func refusesMerchant(_ refusal: PaymentServiceError) async throws {
         let bench = try await Bench(BatchService(), payments: 200)
         let terminal = bench.terminal()
@@ -551,7 +552,7 @@ final class ForwarderBench: Sendable {
 
     @Test(
         "however it fails and wherever it is ended, no payment is lost and none is charged twice", .computing,
-        arguments: 0..<40 as Range<UInt64>)
+        arguments: Tier.few(0..<40 as Range<UInt64>, 6))
     func whatever(_ seed: UInt64) async throws {
         var random = SplitMix(state: seed)
         let fates: [BatchService.Fate] = [

@@ -7,8 +7,9 @@ import Testing
 
 /// What power failures, full disks, other programs and people do to a store.
 @Suite(.timeLimit(.minutes(90))) struct StoreFaultTests {
-    /// `STORE_KILLS=1000` for a thorough run.
-    private static let kills = ProcessInfo.processInfo.environment["STORE_KILLS"].flatMap(Int.init) ?? 40
+    /// `STORE_KILLS=1000` for as many.
+    private static let kills =
+        ProcessInfo.processInfo.environment["STORE_KILLS"].flatMap(Int.init) ?? Tier.rounds(6, thorough: 40)
 
     /// The seed of a worker that is called the same in several rounds.
     private static func seed(_ round: Int) -> [String: String] { ["SEED": "\(Seed.value &+ UInt64(round))"] }
@@ -48,7 +49,7 @@ import Testing
     @Test("a program is killed while it makes the store: the next one finds a store, or makes it")
     func killedAtCreation() async throws {
         var random = Seed.generator()
-        for round in 0..<max(8, Self.kills / 10) {
+        for round in 0..<Tier.rounds(2, thorough: max(8, Self.kills / 10)) {
             let bench = try StoreBench()
             let program = try Program(
                 [Program.built("store-worker"), bench.folder.path, "0", "fill", "1"], environment: Self.seed(round))
@@ -66,12 +67,14 @@ import Testing
     }
 
     /// `STORE_FAULTS=1` for every one of them.
-    private static let stride = ProcessInfo.processInfo.environment["STORE_FAULTS"].flatMap(Int.init) ?? 17
+    private static let stride =
+        ProcessInfo.processInfo.environment["STORE_FAULTS"].flatMap(Int.init) ?? Tier.rounds(51, thorough: 17)
 
     @Test(
         "every write of a program fails once, or is its last: no payment is lost, and none is charged twice",
         .enabled(if: Program.isInstalled("strace"), "strace is not installed"),
-        arguments: ["signal=KILL", "error=EIO", "error=ENOSPC", "error=EIO and so on", "error=ENOSPC and so on"])
+        arguments: Tier.first(
+            ["signal=KILL", "error=ENOSPC and so on"], then: ["error=EIO", "error=ENOSPC", "error=EIO and so on"]))
     func everyWrite(_ fault: String) async throws {
         let isOnce = !fault.hasSuffix(" and so on")
         let fault = fault.split(separator: " ")[0]
@@ -116,7 +119,7 @@ import Testing
     @Test(
         "where beginning the book anew fails, it goes on as it was: no payment is lost",
         .enabled(if: Program.isInstalled("strace"), "strace is not installed"),
-        arguments: ["error=EIO", "error=ENOSPC"])
+        arguments: Tier.first(["error=EIO"], then: ["error=ENOSPC"]))
     func everyWriteOfCompaction(_ fault: String) async throws {
         let due = try StoreBench()
         let store = try await due.preparedStore()
@@ -129,7 +132,8 @@ import Testing
         #expect(try await store.entryCount() > 256 + 4 * 3)
         await store.close()
         var random = Seed.generator(fault)
-        var count = Int.random(in: 1...min(Self.stride, 4), using: &random)
+        let stride = min(Self.stride, Tier.rounds(8, thorough: 4))
+        var count = Int.random(in: 1...stride, using: &random)
         var (ends, failures) = (false, 0)
         while !ends {
             let bench = try StoreBench()
@@ -154,9 +158,9 @@ import Testing
             let lost = Set(Self.taps("stored", in: lines) + ["sealed-a", "sealed-b", "sealed-c"]).subtracting(charged)
                 .subtracting(Self.taps("withdrawing", in: lines))
             #expect(lost.isEmpty, "\(fault) at write \(count)")
-            count += min(Self.stride, 4)
+            count += stride
         }
-        #expect(failures > 1)
+        #expect(failures > Tier.rounds(0, thorough: 1))
     }
 
     @Test(
@@ -164,6 +168,7 @@ import Testing
         .enabled(if: Program.isInstalled("strace"), "strace is not installed"))
     func turnedUp() async throws {
         var found = 0
+        let enough = Tier.rounds(1, thorough: 2)
         // strace counts the calls of each thread by itself, and the store's work goes from thread to thread: so which calls fail
         // is not the same every time.
         for count in (0..<200).map({ 5 + $0 % 8 }) {
@@ -183,9 +188,9 @@ import Testing
             let charged = Self.taps("charged", in: service.split(separator: "\n"))
             let refused = Self.taps("refused", in: traced.output.split(separator: "\n"))
             #expect(Set(charged).isDisjoint(with: refused), "\(count): \(traced)")
-            if found == 2 { break }
+            if found == enough { break }
         }
-        #expect(found == 2)
+        #expect(found == enough)
     }
 
     private static func taps(_ word: String, in lines: [Substring]) -> [Substring] {
@@ -211,7 +216,7 @@ import Testing
 
     @Test(
         "what is stored is forwarded though the disk is full to the last byte",
-        .enabled("no mount namespaces", hasMounts), arguments: [2500, 3500])
+        .enabled("no mount namespaces", hasMounts), arguments: Tier.first([2500], then: [3500]))
     func forwardedWhenFull(_ kilobytes: Int) async throws {
         let bench = try StoreBench()
         // The payment service has a disk of its own.
@@ -376,7 +381,8 @@ import Testing
     }
 
     /// `STORE_FLIPS=100000` for more.
-    private static let flips = ProcessInfo.processInfo.environment["STORE_FLIPS"].flatMap(Int.init) ?? 400
+    private static let flips =
+        ProcessInfo.processInfo.environment["STORE_FLIPS"].flatMap(Int.init) ?? Tier.rounds(40, thorough: 400)
 
     @Test("a bit that is changed in any file is found out, or changes nothing of what the store says")
     func tampering() async throws {

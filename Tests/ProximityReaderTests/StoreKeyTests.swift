@@ -120,7 +120,7 @@ import Testing
     @Test(
         "each step of wrapping the key fails, or is the program's last: the old file or the new one is whole",
         .enabled(if: Program.isInstalled("strace"), "strace is not installed"),
-        arguments: ["signal=KILL", "error=EIO", "error=ENOSPC"])
+        arguments: Tier.first(["signal=KILL"], then: ["error=EIO", "error=ENOSPC"]))
     func everyStep(_ fault: String) async throws {
         let made = try await unwrapped()
         let root = try Self.root(made)

@@ -36,7 +36,10 @@ import Testing
         return outcome.output + outcome.error
     }
 
-    @Test("A phone on a board", .enabled(if: isInstalled, "nfcpy is not installed from PyPI"), arguments: phones)
+    @Test(
+        "A phone on a board", .enabled(if: isInstalled, "nfcpy is not installed from PyPI"),
+        // In the fast tier each phone is on one of the readers.
+        arguments: Tier.few(phones.reversed(), 1))
     func board(_ phone: String, _ expected: [String]) async throws {
         let command = "exec /usr/bin/python3 '\(Self.script)' tty \"$VIRTUAL_READER_DEVICE\""
         let output = try await read(phone, on: ["--host", "pty"], ["sh", "-c", command])
@@ -46,7 +49,7 @@ import Testing
 
     @Test(
         "A phone on an ACR122U", .enabled(if: isInstalled, "nfcpy is not installed from PyPI"),
-        .enabled(if: isUmockdevInstalled, "umockdev is not installed"), arguments: phones)
+        .enabled(if: isUmockdevInstalled, "umockdev is not installed"), arguments: Tier.few(phones, 1))
     func acr122u(_ phone: String, _ expected: [String]) async throws {
         let output = try await read(phone, on: ["--no-pcscd"], ["/usr/bin/python3", Self.script, "usb"])
         let lines = output.split(separator: "\n").map(String.init)

@@ -324,7 +324,7 @@ import Testing
     func truncated(name: String) throws {
         let bytes = Array(try #require(VirtualCards.all.first { $0.name == name }).text.utf8)
         let end = try #require(bytes.lastIndex(of: UInt8(ascii: "}")))
-        for count in stride(from: name.utf8.count % 7, through: end, by: 7) {
+        for count in stride(from: name.utf8.count % 7, through: end, by: Tier.rounds(49, thorough: 7)) {
             let lines = 1 + bytes[..<count].count { $0 == UInt8(ascii: "\n") }
             do throws(CardFileError) {
                 _ = try CardFile(parsing: Array(bytes[..<count]))
@@ -341,7 +341,7 @@ import Testing
         let text = try #require(VirtualCards.all.first { $0.name == name }).text
         var random = SplitMix(state: 2)
         var cards = 0
-        for _ in 0..<100 {
+        for _ in 0..<Tier.rounds(10, thorough: 100) {
             var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 let i = Int.random(in: 0..<lines.count, using: &random)
@@ -406,7 +406,7 @@ import Testing
     func cards(name: String) throws {
         var random = SplitMix(state: 1)
         let card = try #require(VirtualCards.named(name))
-        Self.attack(card, commands: 3000, &random)
+        Self.attack(card, commands: Tier.rounds(200, thorough: 3000), &random)
         card.reset()
         #expect(
             card.exchange([0x00, 0xA4, 0x04, 0x00]) != nil || card.exchangeNative([0x30, 0x00]) != nil

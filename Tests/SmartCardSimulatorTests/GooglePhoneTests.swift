@@ -379,7 +379,7 @@ import Testing
         let commands = [
             Self.universal, Self.smartTap, Exchange.negotiate, Exchange.getData, Self.more, request(services: "00"),
         ]
-        for round in 0..<3000 {
+        for round in 0..<Tier.rounds(300, thorough: 3000) {
             if round.isMultiple(of: 20) {
                 phone.reset()
                 _ = phone.exchange(Self.universal)

@@ -5,7 +5,11 @@ import Testing
 
 /// Inputs that make work of one kind over and over: eight times as much of them takes some eight times as long, and not
 /// sixty-four times.  What counts is the time of the processor, which a busy machine does not stretch.
-@Suite(.computing, .serialized) struct GrowthTests {
+@Suite(
+    .computing, .serialized,
+    .thorough(
+        "it compares processor times of long inputs; that hostile inputs end without a trap stays in TraceFuzzTests"))
+struct GrowthTests {
     /// Rows: what is fuzzed, how the input begins, what follows again and again, how often.
     private static let inputs: [(target: String, start: String, part: String, count: Int)] = [
         ("import", "ledger\n", "=> 00A40400\n", 400), ("import", "scriptor\n", "> 00 A4 04 00\n", 400),

@@ -3,7 +3,10 @@ import TestSupport
 import Testing
 
 /// `Tests/api` on a small package of its own, with the compiler's own judgment: that the script can fail.
-@Suite(.timeLimit(.minutes(10))) struct APIBreakTests {
+@Suite(
+    .timeLimit(.minutes(10)),
+    .thorough("Swift builds packages for it; nothing stays fast, as only Tests/all runs the script that it judges"))
+struct APIBreakTests {
     private static let script = URL(filePath: #filePath).appending(path: "../../api").standardizedFileURL
 
     /// A package in a folder, which goes with it: one module, one version, and the script.

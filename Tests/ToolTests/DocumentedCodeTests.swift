@@ -81,14 +81,20 @@ import Testing
         }
     }
 
-    @Test("every block of Swift in the README and in the documentation's pages compiles")
+    @Test(
+        "every block of Swift in the README and in the documentation's pages compiles",
+        .thorough(
+            "the compiler checks some thirty programs; what README and pages say of tools stays fast, in ReadmeTests"))
     func pages() async throws {
         let blocks = try Self.blocks()
         #expect(blocks.count >= 25)
         try await compile(blocks)
     }
 
-    @Test("every example in a doc comment compiles, with what it takes for granted")
+    @Test(
+        "every example in a doc comment compiles, with what it takes for granted",
+        .thorough(
+            "the compiler checks some fifty programs; the same calls are in tests of their modules, which stay fast"))
     func symbols() async throws {
         let blocks = try Self.examples()
         #expect(blocks.count >= 40)

@@ -3,7 +3,10 @@ import TestSupport
 import Testing
 
 /// A build in a clone tells its commit.  Here a package of a few files is built, which has the plugin and the tools' version.
-@Suite struct GitDescriptionTests {
+@Suite(
+    .thorough("Swift builds a package again and again; that a tool tells its version stays fast, in DebianPackageTests")
+)
+struct GitDescriptionTests {
     private static let root = URL(filePath: #filePath).appending(path: "../../..").standardized
     private let folder = FileManager.default.temporaryDirectory.appending(path: "clone-\(UUID().uuidString)")
 

@@ -51,9 +51,11 @@ import Testing
     func memory() async throws {
         try await withFolder {
             try write(exchanges: 10, to: "short.apdu")
-            for (arguments, exchanges) in [
-                (["stats"], 60_000), (["verify", "--clear"], 20_000), (["show", "--reveal"], 20_000),
-            ] {
+            // In the fast tier `stats` stands for the others: all of them take a trace in pieces.
+            for (arguments, exchanges) in Tier.first(
+                [(["stats"], Tier.rounds(20_000, thorough: 60_000))],
+                then: [(["verify", "--clear"], 20_000), (["show", "--reveal"], 20_000)])
+            {
                 try write(exchanges: exchanges, to: "long.apdu")
                 func peak(_ file: String) async throws -> Int {
                     let command = [tool] + arguments + ["\(folder)/\(file).apdu"]
@@ -110,7 +112,9 @@ import Testing
         .enabled(if: Program.isInstalled("script")))
     func pager() async throws {
         try await withFolder {
-            try write(exchanges: 3_000, to: "x.apdu")
+            // More than a pipe takes.
+            let exchanges = Tier.rounds(1_000, thorough: 3_000)
+            try write(exchanges: exchanges, to: "x.apdu")
             /// On a terminal, as util-linux's script makes one.
             func show(_ arguments: String, pager: String) async throws -> Program.Outcome {
                 try await Program.run(
@@ -126,9 +130,10 @@ import Testing
             #expect(closed.status == 0 && closed.output.split(separator: "\n").count == 1, "\(closed)")
             // Where there is no pager, the text is there all the same.
             let none = try await show("", pager: "/nonexistent/pager -x")
-            #expect(none.status == 0 && none.output.split(whereSeparator: \.isNewline).count > 3_000, "\(none.status)")
+            #expect(
+                none.status == 0 && none.output.split(whereSeparator: \.isNewline).count > exchanges, "\(none.status)")
             let unknown = try await show("", pager: "no-such-pager")
-            #expect(unknown.output.split(whereSeparator: \.isNewline).count > 3_000)
+            #expect(unknown.output.split(whereSeparator: \.isNewline).count > exchanges)
             let piped = try await Program.run(
                 [tool, "show", "\(folder)/x.apdu"], environment: ["PAGER": "sed s/^/PAGED/"])
             #expect(!piped.output.contains("PAGED") && !piped.output.contains("\u{1B}"))

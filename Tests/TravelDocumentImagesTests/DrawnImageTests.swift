@@ -31,7 +31,7 @@ import TravelDocumentImages
     @Test("A drawn image has the format, size and length of the other", arguments: Format.all)
     func drawn(_ format: Format) async throws {
         let folder = try TemporaryFolder()
-        for (width, height) in [(240, 320), (413, 531), (64, 64), (301, 17)] {
+        for (width, height) in Tier.few([(240, 320), (413, 531), (64, 64), (301, 17)], 2) {
             let drawing = Drawing(width: width, height: height)
             let face = try await drawing.encoded(format.encoder, in: folder, as: format.name)
             let drawn = try #require(DrawnImage.replacement(for: face.bytes[...]), "\(width) × \(height)")
@@ -56,7 +56,9 @@ import TravelDocumentImages
         let folder = try TemporaryFolder()
         let face = try await Drawing(width: 60, height: 80).encoded(format.encoder, in: folder, as: format.name).bytes
         var drawnFrom = 0
-        for count in Array(stride(from: 0, to: min(700, face.count), by: 3)) + [face.count - 1, face.count] {
+        for count in Array(stride(from: 0, to: min(700, face.count), by: Tier.rounds(21, thorough: 3))) + [
+            face.count - 1, face.count,
+        ] {
             guard let drawn = DrawnImage.replacement(for: face.prefix(count)) else { continue }
             drawnFrom = drawnFrom == 0 ? count : drawnFrom
             #expect(drawn.count == count)

@@ -31,13 +31,14 @@ import TravelDocument
 
     @Test(
         "An image is decoded as OpenJPEG decodes it",
-        arguments: [
-            "-r 20", "-I -r 10", "-I -r 40,20,10", "-q 30,40", "-t 16,16 -n 3", "-t 20,16 -T 3,5 -d 7,9 -n 4",
-            "-d 13,7",
-            "-c [32,32],[16,16] -p RPCL", "-p CPRL -TP C", "-SOP -EPH -TP R", "-b 16,16 -M 63", "-mct 0",
-            "-n 3 -p PCRL",
-            "-I -TLM", "-PLT", "-ROI c=0,U=2",
-        ], [1, 3])
+        arguments: Tier.few(
+            [
+                "-r 20", "-I -r 10", "-I -r 40,20,10", "-q 30,40", "-t 16,16 -n 3", "-t 20,16 -T 3,5 -d 7,9 -n 4",
+                "-d 13,7",
+                "-c [32,32],[16,16] -p RPCL", "-p CPRL -TP C", "-SOP -EPH -TP R", "-b 16,16 -M 63", "-mct 0",
+                "-n 3 -p PCRL",
+                "-I -TLM", "-PLT", "-ROI c=0,U=2",
+            ], 3), [1, 3])
     func options(_ options: String, _ components: Int) async throws {
         let folder = try TemporaryFolder()
         let options = components == 1 ? options.replacing("-mct 0", with: "") : options

@@ -1,5 +1,6 @@
 import Foundation
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import TravelDocument
@@ -75,7 +76,9 @@ import Testing
     @Test("Reader and chip come to the same keys, by one command for triple DES and two for AES", arguments: cases)
     func agree(_ test: Case) async throws { try await agree(test) { _ in SeededRandomSource() } }
 
-    @Test("A secret that begins with a zero makes the same keys", arguments: [cases[0], cases[1], cases[5], cases[6]])
+    @Test(
+        "A secret that begins with a zero makes the same keys",
+        arguments: Tier.few([cases[0], cases[1], cases[5], cases[6]], 2))
     func leadingZero(_ test: Case) async throws {
         try await agree(test) { publicKey in
             let key = try #require(try AgreementKey(ASN1(publicKey, ASN1.Tag.sequence, "key")))

@@ -24,7 +24,9 @@ import Testing
         .ec("brainpoolP224r1", explicit: true), .ec("brainpoolP512r1", explicit: true, digest: "sha512"),
     ]
 
-    @Test("A document is believed, whichever algorithm signed it and its signer's certificate", arguments: keys)
+    @Test(
+        "A document is believed, whichever algorithm signed it and its signer's certificate",
+        arguments: Tier.few(keys, 4))
     func algorithms(_ key: BeliefPKI.Key) async throws {
         let pki = try BeliefPKI()
         let csca = try await pki.makeAuthority("csca", key)
@@ -178,14 +180,16 @@ import Testing
         let pki = try BeliefPKI()
         let trust = TrustList(try await pki.makeAuthority())
         let signer = try await pki.makeSigner()
+        let step = Tier.stride(16)
+        var random = Seed.generator()
         for options in [[], ["-stream"]] {
             let file = try await pki.makeSecurityObject(options: options)
             let original = try SecurityObject(file)
-            for end in 0..<file.count {
+            for end in stride(from: 0, to: file.count, by: step) {
                 #expect(throws: MalformedObject.self) { try SecurityObject(Array(file[..<end])) }
             }
             var (malformed, refuted, believed) = (0, 0, 0)
-            for index in file.indices {
+            for index in stride(from: Int.random(in: 0..<step, using: &random), to: file.count, by: step) {
                 for change: UInt8 in [0x01, 0x80] {
                     var changed = file
                     changed[index] ^= change
@@ -205,7 +209,7 @@ import Testing
                     #expect(passive.signer == signer, "offset \(index)")
                 }
             }
-            #expect(malformed > 0 && refuted > file.count && believed < file.count / 2)
+            #expect(malformed > 0 && refuted > file.count / step && believed < file.count / step / 2)
         }
     }
 

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import TravelDocument
@@ -11,12 +12,12 @@ import Testing
         TLVTag(0x75).encode((0..<length).map { UInt8(truncatingIfNeeded: $0 &* 7) })
     }
 
-    @Test("Every cipher with every curve opens the chip, and a file is read", arguments: ciphers, 8...18)
+    @Test("Every cipher with every curve opens the chip, and a file is read", arguments: Tier.few(ciphers, 1), 8...18)
     func elliptic(_ cipher: SessionCipher, _ parameters: Int) async throws {
         try await open(PACEInfo(.ecdhGenericMapping, cipher, domainParameters: parameters), length: 1000)
     }
 
-    @Test("Every cipher with every group of RFC 5114 opens the chip", arguments: ciphers, 0...2)
+    @Test("Every cipher with every group of RFC 5114 opens the chip", arguments: Tier.few(ciphers, 1), 0...2)
     func modular(_ cipher: SessionCipher, _ parameters: Int) async throws {
         try await open(PACEInfo(.dhGenericMapping, cipher, domainParameters: parameters), length: 300)
     }
@@ -59,11 +60,11 @@ import Testing
 
     /// One shared secret in 256 begins with a zero byte.  It belongs to the secret; OpenPACE drops it in modular groups.
     @Test(
-        "A thousand sessions are opened, none fails",
+        "Many sessions are opened, in the thorough tier a thousand, none fails",
         arguments: [(PACEInfo.Variant.ecdhGenericMapping, 12), (.dhGenericMapping, 0)])
     func leadingZeros(_ variant: PACEInfo.Variant, _ parameters: Int) async throws {
         let info = PACEInfo(variant, .aes128, domainParameters: parameters)
-        for number in 0..<1000 {
+        for number in 0..<Tier.rounds(10, thorough: 1000) {
             let card = try #require(OpenPACEChip(info, can: "123456", files: [:]))
             let chip = TravelDocumentChip(over: card)
             do { try await chip.open(with: AccessKey("123456", kind: .cardAccessNumber)) } catch {

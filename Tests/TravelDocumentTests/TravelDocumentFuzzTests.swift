@@ -20,7 +20,7 @@ import Testing
     private func publishedInputs(_ target: Target) async throws {
         let corpus = try FuzzCorpus(target.rawValue)
         #expect(corpus.inputs.count > 10)
-        for input in corpus.inputs + corpus.changed(1_000) {
+        for input in Tier.few(corpus.inputs + corpus.changed(1_000), 200) {
             do { try await target.take(input) } catch { Issue.record("\(error), for \(input.hex)") }
         }
     }

@@ -99,7 +99,9 @@ extension DataElement {
     /// Returns all meanings of `tag`, in the order of the tables.
     public static func meanings(of tag: TLVTag) -> [DataElement] { byTag[tag] ?? [] }
 
-    private static let byTag = Dictionary(grouping: tables.flatMap { $0.elements }, by: \.tag)
+    private static let byTag = LoadedOnce.reading {
+        Dictionary(grouping: tables.flatMap { $0.elements }, by: \.tag)
+    }
 }
 
 extension DataElement.Scope {

@@ -105,8 +105,10 @@ public struct KnownApplication: Hashable, Sendable {
     public var kernel: KernelIdentifier { KernelIdentifier.defaultKernel(for: aid) }
 
     /// All known applications, ordered by AID.
-    public static let all: [KnownApplication] = table.split(separator: "\n").compactMap { row($0) }
-        .sorted { $0.aid.bytes.lexicographicallyPrecedes($1.aid.bytes) }
+    public static let all: [KnownApplication] = LoadedOnce.reading {
+        table.split(separator: "\n").compactMap { row($0) }
+            .sorted { $0.aid.bytes.lexicographicallyPrecedes($1.aid.bytes) }
+    }
 
     /// Returns the known application with the longest AID that `aid` begins with, as for partial selection.
     public static func matching(_ aid: AID) -> KnownApplication? {

@@ -11,12 +11,14 @@ public struct Currency: Hashable, Sendable {
     public let name: String
 
     /// All current currencies, ordered by numeric code.
-    public static let all: [Currency] = table.split(separator: "\n").compactMap { line in
-        let columns = line.split(separator: " ", maxSplits: 3)
-        guard columns.count == 4 else { return nil }
-        return Currency(
-            numericCode: String(columns[0]), code: String(columns[1]), exponent: Int(columns[2]),
-            name: String(columns[3]))
+    public static let all: [Currency] = LoadedOnce.reading {
+        table.split(separator: "\n").compactMap { line in
+            let columns = line.split(separator: " ", maxSplits: 3)
+            guard columns.count == 4 else { return nil }
+            return Currency(
+                numericCode: String(columns[0]), code: String(columns[1]), exponent: Int(columns[2]),
+                name: String(columns[3]))
+        }
     }
 
     /// Finds a currency.
@@ -58,12 +60,14 @@ public struct Country: Hashable, Sendable {
     public let name: String
 
     /// All countries and territories, ordered by numeric code.
-    public static let all: [Country] = table.split(separator: "\n").compactMap { line in
-        let columns = line.split(separator: " ", maxSplits: 3)
-        guard columns.count == 4 else { return nil }
-        return Country(
-            numericCode: String(columns[0]), alpha2: String(columns[1]), alpha3: String(columns[2]),
-            name: String(columns[3]))
+    public static let all: [Country] = LoadedOnce.reading {
+        table.split(separator: "\n").compactMap { line in
+            let columns = line.split(separator: " ", maxSplits: 3)
+            guard columns.count == 4 else { return nil }
+            return Country(
+                numericCode: String(columns[0]), alpha2: String(columns[1]), alpha3: String(columns[2]),
+                name: String(columns[3]))
+        }
     }
 
     /// Finds a country.
@@ -86,9 +90,11 @@ public struct Language: Hashable, Sendable {
     public let name: String
 
     /// All languages with a two-letter code, ordered by it.
-    public static let all: [Language] = table.split(separator: "\n").compactMap { line in
-        let columns = line.split(separator: " ", maxSplits: 1)
-        return columns.count == 2 ? Language(code: String(columns[0]), name: String(columns[1])) : nil
+    public static let all: [Language] = LoadedOnce.reading {
+        table.split(separator: "\n").compactMap { line in
+            let columns = line.split(separator: " ", maxSplits: 1)
+            return columns.count == 2 ? Language(code: String(columns[0]), name: String(columns[1])) : nil
+        }
     }
 
     /// Finds a language.

@@ -4,10 +4,10 @@ import SmartCard
 import SmartCardSimulator
 import Synchronization
 
-/// Prints how long the host takes for a process's first card, and for the quickest of those after it, in microseconds:
-/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time.  Then the host's allocations
-/// for the first card and the median of those after it, to the end of the transaction.  With `inspect`, the card is read and
-/// not paid with.
+/// Prints how many files of keys and tables were read before a process's first card, and how many for it.  Then how long the host
+/// takes for that card, and for the quickest of those after it, in microseconds: all between the card's activation and its GET
+/// PROCESSING OPTIONS but the card's own time.  Then the host's allocations for the first card and the median of those after it,
+/// to the end of the transaction.  With `inspect`, the card is read and not paid with.
 @main
 struct FirstTap {
     static func main() async throws {
@@ -18,13 +18,16 @@ struct FirstTap {
         if !CommandLine.arguments.contains("cold") {
             if isInspection { await inspector.rehearse() } else { terminal.rehearse() }
         }
+        let before = LoadedOnce.count
+        var forFirst = 0
         var costs: [(time: Duration, allocations: Int)] = []
         for number in 1...20 {
             costs.append(try await isInspection ? inspect(inspector) : tap(terminal, number: number))
+            if number == 1 { forFirst = LoadedOnce.count - before }
         }
         let later = costs.dropFirst()
         print(
-            costs[0].time / .microseconds(1), (later.map(\.time).min() ?? .zero) / .microseconds(1),
+            before, forFirst, costs[0].time / .microseconds(1), (later.map(\.time).min() ?? .zero) / .microseconds(1),
             costs[0].allocations, later.map(\.allocations).sorted()[later.count / 2])
     }
 

@@ -214,7 +214,7 @@ import Testing
         var random = Seed.generator()
         let lines = Self.lines.map { "0.000000000 \($0.line)\n" }.joined()
         let bytes = Array("apdu-trace 1\n\(lines)".utf8)
-        for _ in 0..<2_000 {
+        for _ in 0..<Tier.rounds(200, thorough: 2_000) {
             var changed = bytes
             for _ in 0..<3 {
                 changed[Int.random(in: 13..<changed.count, using: &random)] = UInt8.random(in: 0...255, using: &random)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The fuzzer's targets with its published inputs, Fuzz/corpora, and with what little changes make of them: the same in
-/// every run.  A trap ends the test process.
+/// every run, in the fast tier some of them.  A trap ends the test process.
 @Suite(.computing) struct TraceFuzzTests {
     private enum Target: String, CaseIterable {
         case imported = "import"
@@ -24,7 +24,7 @@ import Testing
     private func publishedInputs(_ target: Target) throws {
         let corpus = try FuzzCorpus(target.rawValue)
         #expect(corpus.inputs.count > 10)
-        for input in corpus.inputs + corpus.changed(100) {
+        for input in Tier.few(corpus.inputs + corpus.changed(100), 30) {
             do { try target.take(input) } catch { Issue.record("\(error), for \(input.hex)") }
         }
     }

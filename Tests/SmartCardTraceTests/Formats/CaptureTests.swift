@@ -224,7 +224,7 @@ struct CaptureTests {
         var random = SplitMix(state: 14_443)
         let bytes = format == "proxmark" ? ProxmarkTraceTests.bytes : try export(WiresharkTests.trace, format)
         let reading = ForeignFormat(named: format == "proxmark" ? format : "pcap")
-        for _ in 0..<500 {
+        for _ in 0..<Tier.rounds(50, thorough: 500) {
             var changed = bytes
             for _ in 0..<3 {
                 changed[Int.random(in: changed.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)

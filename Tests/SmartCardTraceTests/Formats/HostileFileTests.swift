@@ -60,7 +60,7 @@ struct HostileFileTests {
         #expect(try !Trace(reading: TraceImport(format, bytes: sample)).events.isEmpty)
         var generator = Generator(state: 1)
         var refused = 0
-        for _ in 0..<100 {
+        for _ in 0..<Tier.rounds(20, thorough: 100) {
             var bytes = sample
             for _ in 0..<Int.random(in: 1...6, using: &generator) {
                 let at = Int.random(in: 0..<bytes.count, using: &generator)

@@ -156,7 +156,7 @@ struct ContactlessRaisingTests {
         var traces = try Self.rows.map { try frames($0.frames, on: $0.layer) }
         traces += try CCIDRaisingTests.rows.map { try frames($0.frames, on: .ccid) }
         for trace in traces {
-            for _ in 0..<200 {
+            for _ in 0..<Tier.rounds(20, thorough: 200) {
                 var changed = trace
                 for _ in 0..<4 { Self.change(&changed.events, using: &random) }
                 let raised = changed.raised().trace

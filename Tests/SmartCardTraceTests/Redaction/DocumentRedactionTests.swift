@@ -447,7 +447,7 @@ import TravelDocument
             DocumentReadings.trace(DocumentReadings.clear(certificate + DocumentReadings.details, $0, chunk: 100))
         }
         for trace in traces + [encrypted] {
-            for _ in 0..<10 {
+            for _ in 0..<Tier.rounds(1, thorough: 10) {
                 var changed = trace
                 for _ in 0..<Int.random(in: 1...12, using: &dice) {
                     // What selects the application stays.

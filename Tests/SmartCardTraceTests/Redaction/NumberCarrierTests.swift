@@ -3,7 +3,7 @@ import SmartCardTrace
 import TestSupport
 import Testing
 
-/// A number that the trace discloses, in a thousand carriers of each kind (``NumberCarrier``).
+/// A number that the trace discloses, in some carriers of each kind (``NumberCarrier``), in the thorough tier a thousand.
 @Suite(.computing) struct NumberCarrierTests {
     private static let seed: UInt64 = 16
     private let redaction = TraceRedaction(key: Array(0..<16))
@@ -41,7 +41,7 @@ import Testing
     @Test("becomes its replacement, and nothing else changes", arguments: NumberCarrier.allCases)
     func thousand(_ kind: NumberCarrier) throws {
         var dice = SplitMix(state: Self.seed)
-        for round in 0..<1000 {
+        for round in 0..<Tier.rounds(20, thorough: 1000) {
             let digits = NumberCarrier.number(&dice)
             let layout = kind.layout(digits.count, &dice)
             let clear = trace(carrier(layout(digits), kind) + record(digits))
@@ -64,7 +64,7 @@ import Testing
         arguments: NumberCarrier.allCases.filter(\.isText).filter { $0 != .byWords })
     func twoNotes(_ kind: NumberCarrier) throws {
         var dice = SplitMix(state: Self.seed + 1)
-        for round in 0..<200 {
+        for round in 0..<Tier.rounds(10, thorough: 200) {
             let digits = NumberCarrier.number(&dice)
             let (first, second) = (digits.prefix(digits.count / 4 * 2), digits.dropFirst(digits.count / 4 * 2))
             let layouts = (kind.layout(first.count, &dice), kind.layout(second.count, &dice))
@@ -111,7 +111,7 @@ import Testing
         "where two messages hold a digit a byte is found in both", arguments: [NumberCarrier.unpacked, .zoned, .ascii])
     func twoMessages(_ kind: NumberCarrier) throws {
         var dice = SplitMix(state: Self.seed + 2)
-        for _ in 0..<50 {
+        for _ in 0..<Tier.rounds(10, thorough: 50) {
             let digits = NumberCarrier.number(&dice)
             let code = { (digits: ArraySlice<Int>) -> [UInt8] in
                 digits.map { UInt8($0) | (kind == .zoned ? 0xF0 : kind == .ascii ? 0x30 : 0) }

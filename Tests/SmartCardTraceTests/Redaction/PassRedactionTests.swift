@@ -341,7 +341,7 @@ import WalletPasses
         var generator = SplitMix(state: 18)
         let cryptogram = try [UInt8](hex: "70409F2A009F273AC0B77375" + String(repeating: "5A", count: 54))
         let vas = "> apdu 80CA01012F9F220201009F2520" + String(repeating: "AB", count: 32) + "9F26040080000200"
-        for round in 0..<150 {
+        for round in 0..<Tier.rounds(20, thorough: 150) {
             var answer = round % 2 == 0 ? Self.clear() : cryptogram
             for _ in 0..<Int.random(in: 0...3, using: &generator) {
                 answer[Int.random(in: 0..<answer.count, using: &generator)] = UInt8.random(

@@ -154,7 +154,7 @@ import Testing
         var dice = SplitMix(state: seed)
         let transaction = try #require(
             purchase(amount: UInt64.random(in: 1...8000, using: &dice), unpredictableNumber: [1, 2, 3, 4]))
-        for (name, file, secrets) in try Self.cards(&dice) {
+        for (name, file, secrets) in try Tier.few(Self.cards(&dice), 4) {
             let device = SoftwareACR122U()
             device.insert(file.makeCard())
             let recording = try Recording()
@@ -216,7 +216,7 @@ import Testing
     @Test("whatever has become of a trace, redaction is a fixed point, and of a number that it tells nothing is left")
     func changedTraces() throws {
         var dice = SplitMix(state: 6)
-        for round in 0..<200 {
+        for round in 0..<Tier.rounds(20, thorough: 200) {
             let number = Self.numbers[round % Self.numbers.count]
             let packed = number.count % 2 == 0 ? number : number + "F"
             // The number is known from here, whatever stands before.

@@ -40,7 +40,7 @@ import Testing
     @Test("every form of a number", arguments: RedactionFormsTests.Form.allCases)
     func forms(_ form: RedactionFormsTests.Form) throws {
         var dice = SplitMix(state: 8)
-        for _ in 0..<4 {
+        for _ in 0..<Tier.rounds(1, thorough: 4) {
             let number = Self.number(&dice)
             try judge(number, trace(form.events(number)), "\(form)")
         }
@@ -137,7 +137,7 @@ import Testing
     @Test("a number in two messages that belong to nothing whole")
     func messages() throws {
         var dice = SplitMix(state: 86)
-        for _ in 0..<3 {
+        for _ in 0..<Tier.rounds(1, thorough: 3) {
             let number = Self.number(&dice, count: 16)
             for (name, lines) in Self.splits(number) { try judge(number, trace(lines), name) }
         }
@@ -148,7 +148,7 @@ import Testing
     @Test("times and random numbers of relay resistance are no account numbers by chance")
     func relayResistance() throws {
         var dice = SplitMix(state: 22)
-        for round in 0..<300 {
+        for round in 0..<Tier.rounds(30, thorough: 300) {
             let lines = (0..<3).flatMap { _ in
                 let (terminal, card) = (Self.random(4, &dice), Self.random(4, &dice))
                 return ["> apdu 80EA000004\(terminal.hex)00", "< apdu 800A\(card.hex)0100050020009000"]
@@ -176,7 +176,7 @@ import Testing
     @Test("a number in base64, and in digits in the other order")
     func encodings() throws {
         var dice = SplitMix(state: 64)
-        for _ in 0..<8 {
+        for _ in 0..<Tier.rounds(2, thorough: 8) {
             let number = Self.number(&dice)
             let packed = number.count % 2 == 0 ? number : number + "F"
             let record = [

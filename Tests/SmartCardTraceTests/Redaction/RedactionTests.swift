@@ -313,7 +313,7 @@ import Testing
     func tracksUnderKeys() throws {
         let track1 = Array("B5413330089010434^TAPPER/TESSA^31121010000".utf8).hex
         let trace = try trace("> apdu 00B2010C00", "< apdu 703D562A\(track1)9F6B0E5413330089010434D3112101000F9000")
-        for key in 0..<100 {
+        for key in 0..<Tier.rounds(10, thorough: 100) {
             let redacted = TraceRedaction(key: [UInt8](repeating: UInt8(key), count: 16)).redacted(trace)
             guard case .received(_, let bytes)? = redacted.events.last?.what else {
                 Issue.record("no answer")
@@ -330,7 +330,7 @@ import Testing
     @Test("a trace of blank events is clean, whatever it was")
     func blankEvents() throws {
         var dice = SplitMix(state: 16)
-        for _ in 0..<200 {
+        for _ in 0..<Tier.rounds(20, thorough: 200) {
             let trace = Trace(try RedactionFormsTests.changed("4761739001010010", &dice))
             let blank = Trace(trace.events.map { TraceEvent(at: $0.time, $0.what.blank) })
             #expect(redaction.findings(in: blank).isEmpty)

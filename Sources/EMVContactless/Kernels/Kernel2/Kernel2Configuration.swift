@@ -41,7 +41,7 @@ extension Kernel2 {
         """
 
     /// The default values, by tag.
-    static let defaults: [TLVTag: [UInt8]] = {
+    static let defaults: [TLVTag: [UInt8]] = LoadedOnce.reading {
         var values: [TLVTag: [UInt8]] = [:]
         for row in defaultRows.split(separator: "\n") {
             let columns = row.split(separator: "|").map { $0.filter { $0 != " " } }
@@ -50,7 +50,7 @@ extension Kernel2 {
             values[TLVTag(rawValue: tag)] = value
         }
         return values
-    }()
+    }
 
     /// The terminal's mandatory data: without it no transaction begins.
     public static let mandatoryData: [TLVTag] = [0x9F1A, 0x9F33, 0x9F35, 0x9F40]
