@@ -94,7 +94,7 @@ async def bridge(bench):
                     {"payload": {"action": "order.get"}}, {"error": error}, {"status": "error"},
                     {"payload": {"action": "order.get", "data": {"order": {**ORDER, "lines": [None]}}}}]:
         host.on["order.get"] = lying(**changes)
-        got = await script(page, "return await failure(one.request('order.get', {}, { timeout: 2000 }));")
+        got = await script(page, "return await failure(one.request('order.get'));")
         bench.expect(got.get("code") == "INTERNAL_ERROR", f"{changes}: {got}")
     del host.on["order.get"]
 
