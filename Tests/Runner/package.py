@@ -1,5 +1,5 @@
 """The package's targets and arrows, as SwiftPM reads them from Package.swift, and what a change touches."""
-import hashlib, json, os, re, subprocess, time
+import hashlib, json, os, re, subprocess, sys, time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -13,7 +13,9 @@ def git(*arguments):
 class Package:
     def __init__(self):
         environment = {name: value for name, value in os.environ.items() if name != "ONLY"}
-        dump = subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, env=environment, check=True, capture_output=True)
+        dump = subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+        if dump.returncode:
+            sys.exit(dump.returncode)
         self.targets = {target["name"]: target for target in json.loads(dump.stdout)["targets"]}
         self.tests = [name for name, target in self.targets.items() if target["type"] == "test"]
         self.needs = {
@@ -25,7 +27,7 @@ class Package:
         return target.get("path") or ("Tests/" if target["type"] == "test" else "Sources/") + name
 
     def target(self, path):
-        """The target that a file belongs to; nil for a file of none."""
+        """The target that a file belongs to; None for a file of no target."""
         owners = [name for name in self.targets if path.startswith(self.folder(name) + "/")]
         return max(owners, key=lambda name: len(self.folder(name)), default=None)
 
@@ -44,11 +46,14 @@ class Package:
         raise SystemExit(f"There is no test module {word}. There are:\n  " + "\n  ".join(sorted(self.tests)))
 
     def affected(self, paths):
-        """The test modules that a change of these files can spoil.  A file of no target belongs to those whose folder of
-        tests it is in, and to all if it is the manifest or a test's equipment."""
-        if any(re.match(r"Package\.swift$|Tests/(run|flags|install|modules|Runner/)", path) for path in paths):
-            return set(self.tests)
-        return self.dependents({self.target(path) for path in paths} - {None}) & set(self.tests)
+        """The test modules that a change of these files can spoil.  A file of no target, such as the manifest, a trace or a script,
+        may belong to any; a page is read by people."""
+        owners = {self.target(path) for path in paths if not path.endswith(".md")}
+        return set(self.tests) if None in owners else self.dependents(owners) & set(self.tests)
+
+    def folders(self, paths):
+        """The folders of the targets that stand on what these files belong to: a change goes up the arrows."""
+        return [self.folder(name) + "/" for name in self.dependents({self.target(path) for path in paths} - {None})]
 
     def forget_what_may_lie(self, scratch):
         """Removes the objects of every target that stands on one whose files changed since the last build.
@@ -57,10 +62,15 @@ class Package:
         its user two modules above stay as it was.
         """
         seen = scratch / "sources.json"
-        now = {name: self.state(name) for name in self.targets}
+        now = {name: self.state(name) for name in self.targets} | {"": self.resolved()}
         before = json.loads(seen.read_text()) if seen.exists() else {}
         changed = {name for name in now if before and before.get(name) != now[name]}
-        for name in self.dependents(changed) - changed:
+        if "" in changed:
+            # Other versions of what all stands on.
+            subprocess.run(["swift", "package", "--scratch-path", str(scratch), "clean"], cwd=ROOT)
+            changed = set()
+        # Each one's own dependents: a change of both ends leaves one between.
+        for name in {user for one in changed for user in self.dependents({one}) - {one}}:
             module = name.replace("-", "_")
             for place in [scratch / f"debug/{name}.build", scratch / f"debug/{module}.build"]:
                 for file in place.rglob("*"):
@@ -72,6 +82,10 @@ class Package:
             seen.parent.mkdir(parents=True, exist_ok=True)
             seen.write_text(json.dumps(now))
         return remember
+
+    def resolved(self):
+        file = ROOT / "Package.resolved"
+        return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
 
     def state(self, name):
         """What a target's files are, by their names, sizes and times."""
@@ -94,6 +108,13 @@ def base():
 
 
 def changed():
-    """The files that the change touches, committed or not."""
-    files = set(git("diff", "--name-only", base()).split("\n")) if base() else set()
-    return sorted(filter(None, files | set(git("ls-files", "--others", "--exclude-standard").split("\n"))))
+    """The files that the change touches, committed or not; every file where git does not know: in a clone without history, in a
+    folder without git."""
+    begin = base()
+    if not begin or begin == git("rev-parse", "HEAD") and not os.environ.get("BASE"):
+        files = git("ls-files", "-z").split("\0")
+        return sorted(filter(None, files)) or [
+            str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and ".build" not in path.parts]
+    # A file that was moved is gone from where it was.
+    files = git("diff", "-z", "--no-renames", "--name-only", begin).split("\0")
+    return sorted(filter(None, {*files, *git("ls-files", "-z", "--others", "--exclude-standard").split("\0")}))

@@ -3,22 +3,26 @@ two cores where everything is built.
 
     parts.py plan     what .ci/run runs after the fast tier: a line for each, "name <tab> minutes <tab> command"
     parts.py left     what the change affects too, and what takes too long for the gate
+    parts.py since    what the change is
+    parts.py minutes  how long the gate takes with these parts
     parts.py list     all parts, for Tests/all
     parts.py table    all parts, for CONTRIBUTING.md
 """
 import re, sys
 from dataclasses import dataclass
-from package import ROOT, Package, changed
+from package import ROOT, Package, base, changed, git
 
 # A longer part belongs to Tests/all, whatever the change is.
 GATE_MINUTES = 8
 # The gate without any part: from nothing, downloads included.
 BASE_MINUTES = 22
 
-DRIVERS = r"Sources/(SmartCardUSB|SmartCardPCSC|SmartCardPN532|CardReaders|USBDevices|SmartCardSimulator(Hosts)?|SmartCard|Waiting)/|udev/"
-PAGE = r"Sources/(KioskBridge|KioskBridgeServer)/|Examples/kiosk-page/|Tools/(kiosk-host|psp-sandbox)/|Tests/KioskBridgeServerTests/"
-MONEY = r"Sources/ProximityReader/Store/|Sources/KioskKit/|Sources/CardReaderAdapter/|Tests/(KioskKit|ProximityReader)Tests/"
-RUN = "Tests/run --built --thorough"
+# Matched with each changed file, and with the folder of each target that stands on what has changed.
+DRIVERS = r"Sources/(SmartCardUSB|SmartCardPCSC|SmartCardPN532|CardReaders|SmartCardSimulatorHosts)/|udev/"
+PAGE = r"Sources/KioskBridgeServer/|Examples/kiosk-page/|Tools/(kiosk-host|psp-sandbox)/|Tests/KioskBridgeServerTests/"
+# Of these only the files themselves: everything stands below them.
+MONEY = r"Sources/ProximityReader/Store/.|Sources/KioskKit/(Offline|TapToPay)/.|Sources/(CardReaderAdapter|PrivateFiles)/.|Tests/(KioskKit|ProximityReader)Tests/."
+RUN = "Tests/run --built --complete --thorough"
 
 
 @dataclass
@@ -32,7 +36,7 @@ class Part:
 
 
 PARTS = [
-    Part("fast", 6, "every promise once", "Tests/run --built"),
+    Part("fast", 6, "every promise once", "Tests/run --built --complete"),
     Part("conformance", 2, "one suite over every driver, pcscd and pseudo-terminal", f"{RUN} ConformanceTests", DRIVERS + r"|Tests/ConformanceTests/"),
     Part("machine", 4, "readers in a Linux kernel that runs in QEMU", f"{RUN} KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
     Part("cameras", 2, "V4L2 cameras in the same machine", f"{RUN} KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
@@ -44,7 +48,7 @@ PARTS = [
     Part("packages", 3, "Debian packages: built of what is built, judged, installed, used, purged", "Tools/package-deb --built",
          r"debian/|systemd/|Package\.swift$|Tools/(package-deb|.*\.1)$"),
     Part("consumer", 2, "packages of others that depend on this one", "Tests/consumer", r"Package\.swift$|Tests/consumer$|README\.md$"),
-    Part("thorough", 30, "all that computes or repeats for long", f"{RUN} --except KernelTests KioskBridgeServerTests"),
+    Part("thorough", 30, "all that computes or repeats for long", f"{RUN} --except KernelTests --except KioskBridgeServerTests"),
     Part("benchmarks", 10, "counts of the benchmarks, optimized", "Benchmarks/run --gate"),
     Part("fuzz", 10, "published inputs of the fuzzer, under the address sanitizer", "Fuzz/replay"),
     Part("address", 25, "what parses foreign bytes, under the address sanitizer", "Tests/sanitize address"),
@@ -54,7 +58,7 @@ PARTS = [
 ]
 
 # Modules whose tests a sanitizer builds and runs within the gate's minutes.
-SANITIZED = {"Waiting": 2, "SmartCard": 3, "USBDevices": 3, "WalletPasses": 4, "CardEncryption": 4, "TravelDocumentImages": 4}
+SANITIZED = {"Waiting": 2, "SmartCard": 3, "WalletPasses": 4, "CardEncryption": 4, "TravelDocumentImages": 4}
 UNSAFE = re.compile(r"withUnsafe|Unsafe(Mutable)?(Raw)?(Buffer)?Pointer")
 SHARED = re.compile(r"\b(Mutex|Lock)[<(]|@unchecked Sendable|nonisolated\(unsafe\)")
 
@@ -67,13 +71,16 @@ def sanitizers(files):
         if not re.match(r"Sources/.*\.(swift|c|h)$", file) or not path.exists():
             continue
         text = path.read_text(errors="replace")
-        for name, is_due in [("address", not file.endswith(".swift") or UNSAFE.search(text)), ("thread", SHARED.search(text))]:
-            if is_due:
+        for name, concerned in [("address", not file.endswith(".swift") or UNSAFE.search(text)), ("thread", SHARED.search(text))]:
+            if concerned:
                 found.setdefault((name, file.split("/")[1]), file)
-    tests = Package().tests if found else []
+    package = Package() if found else None
     for (name, module), file in sorted(found.items()):
-        if module + "Tests" in tests:
-            yield Part(f"{name} {module}", SANITIZED.get(module, 20), f"for {file}", f"Tests/sanitize {name} {module}")
+        # A module without tests of its own is tested by those of the modules that import it.
+        users = [module] if module + "Tests" in package.tests else sorted(
+            user for user, needs in package.needs.items() if module in needs and user + "Tests" in package.tests)
+        if users:
+            yield Part(f"{name} {module}", SANITIZED.get(module, 20), f"for {file}", f"Tests/sanitize {name} {' '.join(users)}")
 
 
 def rows():
@@ -88,7 +95,8 @@ def rows():
 
 def affected():
     files = changed()
-    parts = [part for part in PARTS if part.paths and any(re.match(part.paths, file) for file in files)]
+    places = files + Package().folders(files)
+    parts = [part for part in PARTS if part.paths and any(re.match(part.paths, place) for place in places)]
     return parts + list(sanitizers(files))
 
 
@@ -107,6 +115,8 @@ def main():
         for part in affected():
             if part.minutes > GATE_MINUTES:
                 print(f"{part.name} ({part.minutes} minutes, {part.proves})")
+    elif what == "since":
+        print(f"{len(changed())} files since {git('log', '-1', '--format=%h of %cs', base()) or 'nobody knows when'}")
     elif what == "minutes":
         print(BASE_MINUTES + sum(part.minutes for part in affected() if part.minutes <= GATE_MINUTES))
     else:

@@ -5,16 +5,19 @@ from package import ROOT
 
 # After so long without an event a module stands still.  No test may take as long: each has a limit of its own.
 STILL = 900
+# swift-testing's status where no test matches (sysexits.h: EX_UNAVAILABLE).
+NOTHING = 69
 
 
 def isolation():
-    """The words before a command that give it a network namespace with its loopback up; None where this machine permits none."""
-    for words in [["unshare", "-n"], ["unshare", "-rn"]]:
-        words = words + ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    """The words before a command that give it a network of its own with its loopback up, and end with it whatever it has started; None
+    where this machine permits neither.  The shell stays, as the first process there: a test program is not made for that."""
+    for options in ["-n --pid --fork --kill-child --mount-proc", "-rn --pid --fork --kill-child --mount-proc", "-n", "-rn"]:
+        words = ["unshare", *options.split(), "sh", "-c", 'ip link set lo up && "$@"; exit $?', "sh"]
         try:
-            if subprocess.run(words + ["true"], capture_output=True).returncode == 0:
+            if subprocess.run(words + ["true"], capture_output=True, timeout=30).returncode == 0:
                 return words
-        except OSError:
+        except (OSError, subprocess.TimeoutExpired):
             pass
     return None
 
@@ -51,6 +54,8 @@ class Outcome:
     output: str = ""
     closing: str = ""
     trouble: str = ""
+    # Issues of no test: of a suite, or of a task that outlived its test.
+    strays: int = 0
 
     @property
     def passed(self):
@@ -72,8 +77,8 @@ class Processes:
         self.thorough, self.seed, self.width = thorough, seed, width
         self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
-    def run(self, module, width, filters=(), skips=()):
-        """Runs a module's tests to their end."""
+    def run(self, module, width, filters=(), skips=(), log=None):
+        """Runs a module's tests to their end; what they print is in .build/tests/MODULE.log."""
         outcome = Outcome(module)
         # Short, since sockets are made below it, and the name of one has 107 bytes at the most.
         folder = tempfile.mkdtemp(prefix="st.", dir="/tmp")
@@ -94,7 +99,7 @@ class Processes:
         for word in skips:
             command += ["--skip", word]
         start = time.monotonic()
-        log = ROOT / ".build/tests" / f"{module}.log"
+        log = ROOT / ".build/tests" / f"{log or module}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "wb") as output, self.lock:
             if self.stopped:
@@ -125,12 +130,14 @@ class Processes:
             self.running.discard(process)
         shutil.rmtree(folder, ignore_errors=True)
         outcome.seconds = time.monotonic() - start
-        outcome.status = process.returncode
+        # A shell tells of a signal by 128 and its number.
+        status = process.returncode
+        outcome.status = 128 - status if 128 < status < 160 else status
         outcome.output = log.read_text(errors="replace")
         closing = re.findall(r"^. (Test run with .*)$", outcome.output, re.M)
         outcome.closing = closing[-1] if closing else ""
-        if not closing and not outcome.trouble:
-            words = f"a signal, {signal.Signals(-process.returncode).name}" if process.returncode < 0 else f"status {process.returncode}"
+        if not outcome.trouble and (not closing or outcome.status not in (0, 1, NOTHING)):
+            words = f"a signal, {signal.Signals(-outcome.status).name}" if outcome.status < 0 else f"status {outcome.status}"
             begun = [test.path for test in outcome.tests.values() if test.start is not None and not test.done]
             outcome.trouble = f"ended with {words} during {', '.join(sorted(begun)) or 'no test'}"
         return outcome
@@ -165,6 +172,7 @@ class Processes:
                         continue
                     test = outcome.tests.get(payload.get("testID"))
                     if test is None:
+                        outcome.strays += payload["kind"] == "issueRecorded" and not payload.get("issue", {}).get("isKnown")
                         continue
                     kind, instant = payload["kind"], payload["instant"]["absolute"]
                     if kind == "testCaseStarted":

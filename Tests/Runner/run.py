@@ -1,7 +1,7 @@
 """Builds the tests and runs them, a process for each module.  Tests/run says how it is called."""
-import argparse, collections, datetime, os, re, signal, subprocess, sys, threading, time
+import argparse, collections, datetime, os, re, signal, subprocess, sys, threading, time, traceback
 from package import ROOT, Package, changed, git
-from processes import Processes
+from processes import NOTHING, Outcome, Processes
 
 # Two at a time: each core has one that computes while others wait.
 AT_ONCE = 2
@@ -31,6 +31,7 @@ def seed():
 
 def build(package, modules, scratch):
     environment = dict(os.environ)
+    environment.pop("ONLY", None)
     if len(modules) < len(package.tests):
         environment["ONLY"] = ",".join(modules)
     remember = package.forget_what_may_lie(scratch)
@@ -66,10 +67,18 @@ class Run:
                     if not queue:
                         return
                     module = queue.popleft()
-                outcome = self.processes.run(module, self.width(module), self.options.filter, self.options.skip)
+                # Whatever goes wrong here is that module's failure.
+                try:
+                    outcome = self.processes.run(module, self.width(module), self.options.filter, self.options.skip)
+                except Exception:
+                    outcome = Outcome(module, trouble="was not run", output=traceback.format_exc())
+                if self.processes.stopped:
+                    return
                 with self.lock:
-                    self.outcomes[module] = outcome
-                    self.tell(outcome)
+                    # A module without a match is not what was asked for.
+                    if not (self.options.filter and outcome.status == NOTHING and not outcome.trouble):
+                        self.outcomes[module] = outcome
+                        self.tell(outcome)
         workers = [threading.Thread(target=work) for _ in range(AT_ONCE)]
         for worker in workers:
             worker.start()
@@ -79,27 +88,31 @@ class Run:
     def tell(self, outcome):
         mark = "✔" if outcome.passed else "✘"
         skipped = sum(test.skipped is not None for test in outcome.tests.values())
+        if outcome.status == NOTHING and not outcome.trouble:
+            outcome.trouble = "is not in what is built: run without --built"
         say(f"{mark} {outcome.module:28} {len(outcome.ran):5} tests  {outcome.seconds:6.1f} s"
             + (f"  {skipped} skipped" if skipped else "") + (f"  {outcome.trouble}" if outcome.trouble else ""))
         if not outcome.passed:
-            say(indented(faults(outcome)))
+            if text := faults(outcome):
+                say(indented(text))
             say(f"    its whole output: .build/tests/{outcome.module}.log")
 
     def again(self, affected):
         """Runs what failed in modules that the change does not affect alone, three times; returns the tests that failed by chance."""
         chance = []
         for outcome in list(self.outcomes.values()):
-            if outcome.passed or outcome.trouble or outcome.module in affected:
+            # Only tests that failed: no trap, no sanitizer's report, no issue that belongs to none of them.
+            if outcome.status != 1 or outcome.trouble or outcome.strays or outcome.module in affected:
                 continue
             repeated = []
             for test in outcome.failed:
                 name = "^" + re.escape(test.path) + "(/|$)"
-                results = [self.processes.run(outcome.module, 1, [name]) for _ in range(3)]
+                results = [self.processes.run(outcome.module, 1, [name], log=f"{outcome.module}.alone") for _ in range(3)]
                 if not all(result.passed and len(result.ran) == 1 for result in results):
-                    say(f"✘ {test.path} failed again alone")
+                    say(f"✘ {test.path} failed again alone: .build/tests/{outcome.module}.alone.log")
                     repeated = None
                     break
-                repeated.append((test, faults(outcome, test), results[-1].output))
+                repeated.append((test, faults(outcome, test), "\n".join(result.output for result in results)))
             if repeated:
                 chance += [(outcome, *row) for row in repeated]
                 outcome.status = 0
@@ -124,7 +137,7 @@ def indented(text):
     return "\n".join("    " + line for line in text.splitlines())
 
 
-def report(run, started):
+def report(run):
     outcomes = list(run.outcomes.values())
     everything = [(test.seconds, outcome.module, test) for outcome in outcomes for test in outcome.ran]
     everything.sort(key=lambda row: -row[0])
@@ -151,6 +164,13 @@ def report(run, started):
     return reasons
 
 
+def incomplete(reasons, excuse):
+    """Reasons of skipped tests that a machine on which Tests/install has run must not have; but not every machine has QEMU and Debian's
+    kernel, and PyPI may not have answered."""
+    return [reason for reason in reasons if re.search(r"not installed|missing|not permitted|cannot be|does not start", reason)
+            and not re.search(excuse, reason)]
+
+
 def chances(rows):
     """Tells what failed by chance, and adds it to Tests/flaky.txt."""
     file = ROOT / "Tests/flaky.txt"
@@ -173,48 +193,64 @@ def main():
     parser.add_argument("--built", action="store_true")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--scratch", default=".build")
-    parser.add_argument("--except", dest="without", nargs="*", default=[])
+    parser.add_argument("--except", dest="without", action="append", default=[])
+    parser.add_argument("--complete", action="store_true")
+    parser.add_argument("--excuse", default="kernel-image|qemu")
     # Nothing is run again: Tests/shake counts itself.
     parser.add_argument("--once", action="store_true")
     options = parser.parse_args()
+    sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     started = time.monotonic()
     package = Package()
     modules = [package.module(word) for word in options.modules] or package.tests
-    if options.filter and not options.modules:
-        modules = [name for name in modules if any(re.match(r"\^?" + name + r"\b", word) for word in options.filter)] or modules
-    modules = [name for name in modules if name not in options.without]
+    modules = [name for name in modules if name not in map(package.module, options.without)]
     if not options.built:
         build(package, modules, ROOT / options.scratch)
     if options.build:
         return
     run = Run(options, modules)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell's child in the background ignores Ctrl-C, unless it says otherwise.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in [signal.SIGTERM, signal.SIGHUP]:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     if run.processes.before is None:
         say("No network namespaces here: the modules share this machine's network.")
-    say(f"== SEED={run.processes.seed}; {len(modules)} modules, {AT_ONCE} at a time")
+    say(f"== SEED={run.processes.seed}; {len(modules)} module{'s' * (len(modules) > 1)}, {AT_ONCE} at a time")
     try:
         run.all()
+    except KeyboardInterrupt:
+        say("Stopped.")
+        sys.exit(130)
     finally:
         run.processes.stop()
+    if not options.filter:
+        for module in set(modules) - set(run.outcomes):
+            run.outcomes[module] = Outcome(module, trouble="did not run")
     rows = []
     if not options.once and not all(outcome.passed for outcome in run.outcomes.values()):
         affected = package.affected(changed())
+        run.processes.stopped = False
         rows = run.again(affected)
-    report(run, started)
+    reasons = report(run)
     chances(rows)
     failed = [outcome for outcome in run.outcomes.values() if not outcome.passed]
     tests = sum(len(outcome.ran) for outcome in run.outcomes.values())
     suites = sum(outcome.suites for outcome in run.outcomes.values())
-    issues = sum(len(outcome.failed) or 1 for outcome in failed)
+    issues = sum(len(outcome.failed) or 1 for outcome in failed) + len(missing)
     seconds = time.monotonic() - started
     say()
+    missing = incomplete(reasons, options.excuse) if options.complete else []
+    for reason in missing:
+        say(f"✘ error: skipped for want of what Tests/install installs: {reason}")
+    if not tests and options.filter:
+        say("✘ No test matches " + " or ".join(options.filter))
     for outcome in failed:
         say(f"✘ {outcome.module} failed: {outcome.trouble or ', '.join(test.path for test in outcome.failed) or outcome.closing}")
-    if failed:
+    if failed or missing:
         say(f"✘ Test run with {tests} tests in {suites} suites failed after {seconds:.3f} seconds with {issues} issues.")
     else:
         say(f"✔ Test run with {tests} tests in {suites} suites passed after {seconds:.3f} seconds.")
-    sys.exit(1 if failed or not tests else 0)
+    sys.exit(1 if failed or missing or not tests else 0)
 
 
 if __name__ == "__main__":
