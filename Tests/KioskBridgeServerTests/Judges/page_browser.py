@@ -30,6 +30,8 @@ INSTRUMENTS = """
     };
     globalThis.clearTimeout = (timer) => { timers.delete(timer); clear(timer); };
     globalThis.setInterval = (body, pause) => every(() => { body(); ticks += 1; }, pause);
+    // Between two tries to connect: of all that a page waits for only these are so short.
+    globalThis.isBackOff = (pause) => pause >= 250 && pause <= 5000;
     globalThis.soon = () => new Promise((done) => set(done, 5));
     // While a finger is on its way to a control the page hears nothing: what is drawn then moves the control away.
     let [held, isReleasing] = [null, false];
