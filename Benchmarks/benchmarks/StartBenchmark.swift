@@ -31,7 +31,7 @@ extension Benchmarks {
             """)
     }
 
-    private static func programs() -> String {
+    static func programs() -> String {
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &path, path.count - 1)
         let whole = String(decoding: path.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -51,7 +51,7 @@ import Testing
                 depth += character == "(" ? 1 : character == ")" ? -1 : 0
                 return depth >= 0
             }
-            return (match.output + arguments + ")", arguments.contains("using:"))
+            return (match.output + arguments + ")", arguments.contains("using:") || arguments.contains("&"))
         }
     }
 }

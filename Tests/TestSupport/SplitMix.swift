@@ -1,5 +1,5 @@
 /// Sebastiano Vigna's SplitMix64: the same numbers in every run.
-public struct SplitMix: RandomNumberGenerator {
+public struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     public init(state: UInt64) { self.state = state }

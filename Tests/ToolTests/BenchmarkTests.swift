@@ -8,11 +8,11 @@ import Testing
         "allocations, transfers, flushes, wake-ups and what stays in use are within their limits",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
         .timeLimit(.minutes(10)), .serialized,
-        // The others wait for idle readers or store thousands of payments; `Benchmarks/run --gate` judges them too.
+        // The others wait for readers or store thousands of payments; `Tests/all benchmarks` judges them of a release build.
         arguments: Tier.first(
-            ["layers"],
+            ["kernel", "layers"],
             then: [
-                "tlv", "kernel", "terminal", "loyalty", "trace", "store", "usb", "pcsc", "link", "passport", "polling",
+                "tlv", "terminal", "loyalty", "trace", "store", "usb", "pcsc", "link", "passport", "polling",
                 "forwarding", "checkout",
             ]))
     func kept(_ name: String) async throws {
