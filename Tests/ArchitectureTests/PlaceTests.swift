@@ -69,7 +69,7 @@ import Testing
                 #expect((match.1 ?? match.2 ?? match.3) == version, "\(path): \(match.0)")
             }
         }
-        for path in ["Fuzz/Package.swift", "README.md", "Tools/probe"] {
+        for path in ["Fuzz/Package.swift", "README.md", "Tests/flags"] {
             #expect(texts[path]?.contains(version) == true, "\(path)")
         }
     }
