@@ -359,7 +359,7 @@ import Testing
             cards += 1
             CardFuzzing.attack(file.makeCard(), commands: 10, &random)
         }
-        #expect(cards > 0)
+        #expect(cards > 0 || !Tier.isThorough)
     }
 }
 

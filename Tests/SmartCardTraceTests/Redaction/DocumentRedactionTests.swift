@@ -112,7 +112,7 @@ import TravelDocument
 
     @Test(
         "files in the clear come out as those of nobody, however they are read",
-        arguments: DocumentReadings.Way.allCases)
+        arguments: Tier.few(DocumentReadings.Way.allCases, 3))
     func clear(_ way: DocumentReadings.Way) async throws {
         var files = try await Self.files.value
         // Only the zone tells of the application.

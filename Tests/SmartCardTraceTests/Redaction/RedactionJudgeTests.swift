@@ -46,7 +46,8 @@ import Testing
         }
     }
 
-    @Test("every form of a number in frames of every kind", arguments: FrameRedactionTests.Carrier.allCases)
+    @Test(
+        "every form of a number in frames of every kind", arguments: Tier.few(FrameRedactionTests.Carrier.allCases, 3))
     func frames(_ carrier: FrameRedactionTests.Carrier) throws {
         var dice = SplitMix(state: 80)
         for form in RedactionFormsTests.Form.allCases {
@@ -243,7 +244,7 @@ import Testing
     }
 
     /// In pieces (``TracePieces``): halves on both sides of where a piece ends of itself, and where it must.
-    @Test("a number on both sides of a cut between pieces", arguments: [0, 1, 2, 3])
+    @Test("a number on both sides of a cut between pieces", arguments: Tier.few([0, 1, 2, 3], 2))
     func pieces(_ shape: Int) throws {
         var dice = SplitMix(state: 81)
         let number = Self.number(&dice, count: 16)
