@@ -24,11 +24,16 @@ def isolation():
 
 @dataclass
 class Test:
-    """A test of the event stream.  Its seconds count from the start of its first case to the end of its last."""
+    """A test of the event stream.  Its seconds count from the start of its first case to the end of its last.
+
+    The stream tells the start of a case of a test with arguments; of a test without, it tells when the test was announced, long
+    before it had a place (``Outcome.place``)."""
     id: str
     name: str
     cases: int = 0
+    announced: float | None = None
     start: float | None = None
+    ends: list = field(default_factory=list)
     end: float | None = None
     failed: bool = False
     skipped: str | None = None
@@ -56,6 +61,17 @@ class Outcome:
     trouble: str = ""
     # Issues of no test: of a suite, or of a task that outlived its test.
     strays: int = 0
+
+    def place(self, width):
+        """Finds the starts that the stream does not tell: places are given in the order of announcements, so the next case
+        begins when so many have ended that a place is free."""
+        queue = sorted((test for test in self.tests.values() if test.announced is not None), key=lambda test: test.announced)
+        ends, before = sorted(end for test in queue for end in test.ends or [test.end] if end is not None), 0
+        for test in queue:
+            if test.start is None and test.end is not None:
+                free = ends[before - width] if before >= width else test.announced
+                test.start = min(max(test.announced, free), test.end)
+            before += max(test.cases, 1)
 
     @property
     def passed(self):
@@ -116,7 +132,7 @@ class Processes:
         while process.poll() is None:
             time.sleep(0.05)
             if time.monotonic() - last[0] > STILL:
-                begun = [test.path for test in outcome.tests.values() if test.start is not None and not test.done]
+                begun = [test.path for test in outcome.tests.values() if test.announced is not None and not test.done]
                 outcome.trouble = f"stood still for {STILL} s in {', '.join(sorted(begun)) or 'no test'}"
                 self.kill(process)
         # The end of the pipe, also where the program never opened it.
@@ -130,6 +146,7 @@ class Processes:
             self.running.discard(process)
         shutil.rmtree(folder, ignore_errors=True)
         outcome.seconds = time.monotonic() - start
+        outcome.place(self.width or width)
         # A shell tells of a signal by 128 and its number.
         status = process.returncode
         outcome.status = 128 - status if 128 < status < 160 else status
@@ -138,7 +155,7 @@ class Processes:
         outcome.closing = closing[-1] if closing else ""
         if not outcome.trouble and (not closing or outcome.status not in (0, 1, NOTHING)):
             words = f"a signal, {signal.Signals(-outcome.status).name}" if outcome.status < 0 else f"status {outcome.status}"
-            begun = [test.path for test in outcome.tests.values() if test.start is not None and not test.done]
+            begun = [test.path for test in outcome.tests.values() if test.announced is not None and not test.done][:20]
             outcome.trouble = f"ended with {words} during {', '.join(sorted(begun)) or 'no test'}"
         return outcome
 
@@ -175,12 +192,16 @@ class Processes:
                         outcome.strays += payload["kind"] == "issueRecorded" and not payload.get("issue", {}).get("isKnown")
                         continue
                     kind, instant = payload["kind"], payload["instant"]["absolute"]
-                    if kind == "testCaseStarted":
+                    if kind == "testStarted":
+                        test.announced = instant
+                    elif kind == "testCaseStarted":
                         test.cases += 1
                         test.start = instant if test.start is None else test.start
                     elif kind == "testCaseEnded":
+                        test.ends.append(instant)
                         test.end = instant
                     elif kind == "testEnded":
+                        test.end = instant if test.end is None else test.end
                         test.done = True
                     elif kind == "testSkipped":
                         test.skipped = " ".join(message["text"] for message in payload.get("messages", []))
