@@ -236,17 +236,17 @@ def main():
     failed = [outcome for outcome in run.outcomes.values() if not outcome.passed]
     tests = sum(len(outcome.ran) for outcome in run.outcomes.values())
     suites = sum(outcome.suites for outcome in run.outcomes.values())
+    missing = incomplete(reasons, options.excuse) if options.complete else []
     issues = sum(len(outcome.failed) or 1 for outcome in failed) + len(missing)
     seconds = time.monotonic() - started
     say()
-    missing = incomplete(reasons, options.excuse) if options.complete else []
     for reason in missing:
         say(f"✘ error: skipped for want of what Tests/install installs: {reason}")
     if not tests and options.filter:
         say("✘ No test matches " + " or ".join(options.filter))
     for outcome in failed:
         say(f"✘ {outcome.module} failed: {outcome.trouble or ', '.join(test.path for test in outcome.failed) or outcome.closing}")
-    if failed or missing:
+    if failed or missing or not tests:
         say(f"✘ Test run with {tests} tests in {suites} suites failed after {seconds:.3f} seconds with {issues} issues.")
     else:
         say(f"✔ Test run with {tests} tests in {suites} suites passed after {seconds:.3f} seconds.")
