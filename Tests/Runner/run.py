@@ -130,7 +130,8 @@ def faults(outcome, test=None):
             lines.append(line[:2000])
     if outcome.trouble and not lines:
         lines = outcome.output.splitlines()[-20:]
-    return "\n".join(lines[:80])
+    # A compiler's warnings may stand before what matters.
+    return "\n".join(lines[:60] + [line for line in lines[60:] if "error:" in line or line.startswith("✘")][:40])
 
 
 def indented(text):

@@ -100,8 +100,9 @@ import Testing
         #expect(blocks.count >= 40)
         let names = Set(blocks.map { $0.page.split(separator: "/").dropFirst().joined(separator: "/") })
         #expect(Set(DocumentedSymbols.contexts.keys).subtracting(names).isEmpty)
-        // Some are for the package alone; its name is that of its folder.
-        try await compile(blocks, ["-package-name", Self.root.lastPathComponent.lowercased()])
+        // Some are for the package alone; its name is that of its folder, as an identifier.
+        let name = Self.root.lastPathComponent.lowercased().replacing(#/[^a-z0-9_]/#, with: "_")
+        try await compile(blocks, ["-package-name", name])
     }
 
     private func compile(_ blocks: [Block], _ options: [String] = []) async throws {
