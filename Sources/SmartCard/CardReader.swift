@@ -76,6 +76,9 @@ extension CardReader {
     /// A driver that powers a card only when it comes, as pcscd does, is asked once to power a mute one again: a card that
     /// left the field while it was powered, and returned, would stay mute until it is taken away.
     ///
+    /// pcscd does not see that a card takes another one's place between two of its looks: the answer to reset is then the
+    /// first card's, until a connection powers the card that is there.
+    ///
     /// - Throws: ``CardError`` of kind `readerGone` if the reader leaves first.
     public func waitForCard() async throws -> ATR { try await waitForCard { _ in true } }
 

@@ -340,6 +340,7 @@ extension Requirement {
             // A pass and a payment (kormax, apple-enhanced-contactless-polling).
             let frame = try #require(BroadcastFrame([0x6A, 0x01, 0x00, 0x00, 0x01]))
             try bench.insert("phone-apple")
+            _ = try await inTime { try await bench.reader.waitForCard() }
             try await bench.withChip { chip in
                 // To a terminal that says nothing it shows its card alone.
                 let silent = PN532Field(chip, patience: .seconds(180))
@@ -358,14 +359,14 @@ extension Requirement {
                     #expect(try await channel.transmit(.select(Array(application.utf8))).status == .success)
                 }
                 try await field.release()
+                // Before the firmware looks for cards again: a driver that found the phone anew, and looked away while a card took
+                // its place, would not see the card.
+                try bench.remove()
             }
-            // The reader looks for cards by itself again.  Before the other card it may find the phone once more.
+            // The reader looks for cards by itself again.
+            try await inTime { try await bench.reader.waitForRemoval() }
             try bench.insert("visa")
-            _ = try await inTime {
-                try await bench.reader.waitForCard { atr in
-                    if case .typeA(let historicalBytes, _) = atr.contactless { !historicalBytes.isEmpty } else { false }
-                }
-            }
+            _ = try await inTime { try await bench.reader.waitForCard() }
             let card = try await bench.reader.connect()
             #expect(try await card.transmit(selectPPSE).status == .success)
             await card.disconnect(.leave)
