@@ -90,7 +90,7 @@ let package = Package(
 
         // Libraries.
         .target(name: "Waiting"),
-        .target(name: "ContactlessMetrics", dependencies: [coreMetrics]),
+        .target(name: "ContactlessMetrics", dependencies: ["Waiting", coreMetrics]),
         .target(name: "SmartCard", dependencies: ["Waiting", logging]),
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"]),
@@ -103,7 +103,9 @@ let package = Package(
             name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging]),
         .target(
             name: "CardReaders",
-            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging]),
+            dependencies: [
+                "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", "Waiting", logging,
+            ]),
         .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy", "CZlib"],
             resources: [.embedInCode("Cards")]),
@@ -113,7 +115,7 @@ let package = Package(
                 "SmartCardSimulator", "Waiting", .target(name: "CUMockdev", condition: .when(traits: ["UMockdev"])),
             ]),
         .target(
-            name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
+            name: "EMVContactless", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
         .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto, cryptoExtras]),
@@ -322,18 +324,19 @@ let package = Package(
         .systemLibrary(
             name: "CLibEAC", path: "Tests/CLibEAC", providers: [.apt(["libeac-dev"])]),
         .target(
-            name: "TestSupport", dependencies: ["CTestProcess", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
+            name: "TestSupport",
+            dependencies: ["CTestProcess", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "Waiting"],
             path: "Tests/TestSupport"),
         .target(
             name: "USBTestSupport",
             dependencies: [
                 "USBDevices", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "TestSupport",
+                "TestSupport", "Waiting",
             ],
             path: "Tests/USBTestSupport"),
         // The sources themselves: folders, imports, the picture of targets.
         .testTarget(name: "ArchitectureTests"),
-        .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
+        .testTarget(name: "WaitingTests", dependencies: ["TestSupport", "Waiting"]),
         .testTarget(name: "ContactlessMetricsTests", dependencies: ["ContactlessMetrics", "TestSupport", coreMetrics]),
         // The program whose memory DocumentTaintTests search for the holder of a document.
         .executableTarget(
@@ -343,7 +346,7 @@ let package = Package(
             name: "TravelDocumentTests",
             dependencies: [
                 "CLibEAC", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport",
-                "TravelDocument", "tainted-document", "virtual-reader",
+                "TravelDocument", "Waiting", "tainted-document", "virtual-reader",
             ],
             exclude: ["tainted-document"]),
         .testTarget(
@@ -357,14 +360,14 @@ let package = Package(
                 "SmartCard", "SmartCardTrace", "TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages",
             ]),
         .testTarget(
-            name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
+            name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", "Waiting", logging]),
         .testTarget(
-            name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"]),
+            name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport", "Waiting"]),
         .testTarget(
             name: "SmartCardPN532Tests",
             dependencies: [
                 "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "EMVContactless", "TestSupport",
+                "EMVContactless", "TestSupport", "Waiting",
                 "virtual-reader",
             ],
             exclude: ["Judges"]),
@@ -378,16 +381,18 @@ let package = Package(
             name: "CardReadersTests",
             dependencies: [
                 "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport", "virtual-reader", logging,
+                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport", "Waiting", "virtual-reader",
+                logging,
             ]),
         .testTarget(
             name: "SmartCardTraceTests",
             dependencies: [
                 "SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport", "TravelDocument",
-                "CardEncryption", "WalletPasses",
+                "CardEncryption", "Waiting", "WalletPasses",
             ]),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
+            name: "SmartCardSimulatorTests",
+            dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport", "Waiting"],
             exclude: ["mint-test-keys"]),
         // The program with which EMVContactlessTests measure the first card of a process.
         .executableTarget(
@@ -395,7 +400,7 @@ let package = Package(
             path: "Tests/EMVContactlessTests/first-tap"),
         .testTarget(
             name: "EMVContactlessTests",
-            dependencies: ["first-tap", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
+            dependencies: ["first-tap", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "Waiting"],
             exclude: ["Rules", "Minting", "Vectors", "first-tap"]),
         // The program that CardEncryptionTests kill while it uses up DUKPT counters.
         .executableTarget(
@@ -419,7 +424,8 @@ let package = Package(
                 "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
                 "CardReaders",
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
-                "USBTestSupport", "WalletPasses", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
+                "USBTestSupport", "Waiting", "WalletPasses", crypto, jwtKit,
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"]),
         // Third-party style source, and therefore without our settings (below).
@@ -439,7 +445,7 @@ let package = Package(
             name: "KioskTestSupport",
             dependencies: [
                 "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "WalletPasses", crypto, jwtKit,
+                "Waiting", "WalletPasses", crypto, jwtKit,
             ],
             path: "Tests/KioskTestSupport"),
         .testTarget(
@@ -447,14 +453,16 @@ let package = Package(
             dependencies: [
                 "payment-worker", "psp-sandbox", "ContactlessMetrics", "KioskKit", "KioskTestSupport",
                 "IntegrationPatterns", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator",
-                "TestSupport", coreMetrics, crypto,
+                "TestSupport", "Waiting", coreMetrics, crypto,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         // A camera's driver in the test's process.
         .target(name: "CameraTestSupport", dependencies: ["CV4L2", "Cameras"], path: "Tests/CameraTestSupport"),
         .testTarget(
             name: "CamerasTests",
-            dependencies: ["CUMockdev", "CV4L2", "CameraTestSupport", "Cameras", "TestSupport", "USBTestSupport"],
+            dependencies: [
+                "CUMockdev", "CV4L2", "CameraTestSupport", "Cameras", "TestSupport", "USBTestSupport", "Waiting",
+            ],
             exclude: ["Judges"]),
         // The guide's source as published, and therefore without our settings (below).
         .target(
@@ -468,7 +476,7 @@ let package = Package(
                 "ComposableCheckout",
                 "ContactlessMetrics", "JourneyGuide", "KioskBridge", "KioskKit",
                 "KioskPage", "KioskTestSupport", "ProximityReader", "SmartCard", "SmartCardSimulator", "TestSupport",
-                "TravelDocument", "USBTestSupport", coreMetrics, crypto,
+                "TravelDocument", "USBTestSupport", "Waiting", coreMetrics, crypto,
             ],
             exclude: ["JourneyGuide"]),
         .testTarget(
@@ -483,7 +491,8 @@ let package = Package(
             dependencies: [
                 "CardReaderAdapter", "CardReaders", "CardReceipts", "EMVContactless", "KioskKit", "SmartCard",
                 "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBDevices",
-                "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
+                "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", "Waiting",
+                jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
         // The program whose memory CheckoutTaintTests search for a card.
@@ -502,7 +511,7 @@ let package = Package(
             name: "CardReceiptsTests",
             dependencies: [
                 "CUMockdev", "CardReceipts", "EMVContactless", "SmartCard", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
+                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport", "Waiting",
             ],
             exclude: ["Judges", "Golden"]),
         .testTarget(

@@ -16,7 +16,6 @@ public struct Camera: Sendable {
     /// The limits for what it sends.
     public let limits: CameraLimits
     private let system: any CameraSystem
-    private let now: @Sendable () -> ContinuousClock.Instant
     private let thread = DispatchQueue(label: "camera")
 
     /// The quality of JPEG that is made from YUYV, of 100.
@@ -44,11 +43,8 @@ public struct Camera: Sendable {
         self.init(path: path, limits: limits, KernelCameraSystem())
     }
 
-    init(
-        path: String, limits: CameraLimits = CameraLimits(), _ system: any CameraSystem,
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
-        (self.path, self.limits, self.system, self.now) = (path, limits, system, now)
+    init(path: String, limits: CameraLimits = CameraLimits(), _ system: any CameraSystem) {
+        (self.path, self.limits, self.system) = (path, limits, system)
     }
 
     /// Returns the cameras that may be opened and have a format that can be used, in the order of their numbers.
@@ -62,7 +58,7 @@ public struct Camera: Sendable {
     /// - Throws: ``CameraError``; `CancellationError` when the task is canceled, as soon as the camera is closed, which takes
     ///   some hundredths of a second.
     public func capture(within limit: Duration = .seconds(10)) async throws -> CameraImage {
-        let deadline = Deadline(after: limit, now)
+        let deadline = Deadline(after: limit)
         let isCanceled = Flag()
         let delivery = Delivery<CameraImage>()
         return try await withTaskCancellationHandler {
@@ -88,14 +84,13 @@ public struct Camera: Sendable {
     /// The end of the time for an image.
     private struct Deadline: Sendable {
         let limit: Duration
-        private let start: ContinuousClock.Instant
-        private let now: @Sendable () -> ContinuousClock.Instant
+        /// The camera's thread has no task.
+        private let time = Time.current
+        private let start = Time.now
 
-        init(after limit: Duration, _ now: @escaping @Sendable () -> ContinuousClock.Instant) {
-            (self.limit, start, self.now) = (max(limit, .zero), now(), now)
-        }
+        init(after limit: Duration) { self.limit = max(limit, .zero) }
 
-        var passed: Duration { now() - start }
+        var passed: Duration { time.now - start }
         var isHalfPassed: Bool { passed * 2 >= limit }
 
         /// Milliseconds that remain, `most` at most; nil if none do.

@@ -4,6 +4,7 @@ public import SmartCard
 import SmartCardPCSC
 package import SmartCardUSB
 import USBDevices
+import Waiting
 
 /// The readers of this machine over all backends, each listed once.
 ///
@@ -97,7 +98,7 @@ public struct Machine: Sendable {
                     continuation.yield(found.listing)
                     nextLook = found.lookAgain.map { time in
                         Task {
-                            try await Task.sleep(until: time, clock: .continuous)
+                            try await Time.sleep(until: time)
                             change.yield()
                         }
                     }
@@ -151,7 +152,7 @@ public struct Machine: Sendable {
         Task {
             for attempt in 0... {
                 do { try await body() } catch { logger.notice("readers cannot be watched: \(type(of: error))") }
-                try await Task.sleep(for: .seconds(1 << min(attempt, 6)))
+                try await Time.sleep(for: .seconds(1 << min(attempt, 6)))
                 change.yield()
             }
         }
@@ -173,7 +174,7 @@ public struct Machine: Sendable {
         /// - Parameter thoroughly: if true, pcscd's drivers are asked about their readers even if no other backend has
         ///   any.
         /// - Returns: the readers, and the time of the next look if nothing changes; nil: none is needed.
-        func look(thoroughly: Bool) async -> (listing: Listing, lookAgain: ContinuousClock.Instant?) {
+        func look(thoroughly: Bool) async -> (listing: Listing, lookAgain: Time.Instant?) {
             let backends = machine.backends
             async let serial = machine.boards.readers(at: machine.devices)
             async let ofUSB = Self.result { [machine] in
@@ -188,9 +189,9 @@ public struct Machine: Sendable {
             var entries = await match(readers, devices, answers, thoroughly: thoroughly)
             // A pcscd that has just started may be opening readers on USB; claiming one would take it away.  The same
             // holds for a reader that was just plugged in.
-            let deadline = ContinuousClock.now + PCSCD.limit
+            let deadline = Time.now + PCSCD.limit
             while answers, entries.contains(where: { $0.isOnUSB && ($0.isNew || PCSCD().isYoung) }),
-                ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(100))) != nil
+                Time.now < deadline, (try? await Time.sleep(for: .milliseconds(100))) != nil
             {
                 readers = (try? await PCSCD().readers()) ?? readers
                 entries = await match(readers, devices, answers, thoroughly: thoroughly)
@@ -211,7 +212,7 @@ public struct Machine: Sendable {
             if failures[.pcsc]?.kind == .readerTimeout { failures[.pcsc] = PCSCD.hangs }
             return (
                 Listing(readers: found + boards.readers, failures: failures),
-                isLate ? .now + .seconds(1) : roster.changesAt
+                isLate ? Time.now + .seconds(1) : roster.changesAt
             )
         }
 

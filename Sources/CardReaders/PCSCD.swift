@@ -1,6 +1,7 @@
 import Foundation
 import SmartCard
 import SmartCardPCSC
+import Waiting
 
 /// The state of the machine's pcscd, from its files.
 struct PCSCD: Sendable {
@@ -53,15 +54,15 @@ struct PCSCD: Sendable {
     /// - Throws: `CardError`, of kind `readerTimeout` if pcscd accepts the question and does not answer within
     ///   ``limit``.
     func readers() async throws -> [PCSCReader] {
-        let deadline = ContinuousClock.now + Self.limit
+        let deadline = Time.now + Self.limit
         while true {
             do {
-                return try await withTimeLimit(deadline - .now) { try await PCSCService().readers() }
+                return try await withTimeLimit(deadline - Time.now) { try await PCSCService().readers() }
             } catch let error as CardError {
                 switch error.kind {
                 case .noReader: return []
-                case .noService where isAlive && ContinuousClock.now + Self.pause < deadline:
-                    try await Task.sleep(for: Self.pause)
+                case .noService where isAlive && Time.now + Self.pause < deadline:
+                    try await Time.sleep(for: Self.pause)
                 default: throw error
                 }
             }

@@ -1,5 +1,6 @@
 public import SmartCard
 import SmartCardPN532
+import Waiting
 
 /// A reader's own commands, independent of its model: firmware version, lights, buzzer, defaults.
 ///
@@ -53,7 +54,7 @@ public struct ReaderCommands: Sendable {
         for _ in 0..<times {
             for bits in [bits, 0x00] {
                 _ = try await escape(command.set, [bits], .lights)
-                try await Task.sleep(for: .milliseconds(200))
+                try await Time.sleep(for: .milliseconds(200))
             }
         }
         _ = try await escape(command.set, [bits], .lights)
@@ -69,7 +70,7 @@ public struct ReaderCommands: Sendable {
         for _ in 0..<times {
             // No document says whether the answer waits for the sound.
             _ = try await escape(command.set, [10], .buzzer)
-            try await Task.sleep(for: .milliseconds(200))
+            try await Time.sleep(for: .milliseconds(200))
         }
     }
 

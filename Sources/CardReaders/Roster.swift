@@ -1,5 +1,6 @@
 package import SmartCardPCSC
 package import USBDevices
+package import Waiting
 
 /// The physical readers, each once, derived from the facts of PC/SC and USB.
 package struct Roster: Sendable {
@@ -58,11 +59,11 @@ package struct Roster: Sendable {
     package static let pcscdOpens = Duration.seconds(5)
     /// The slots at the last look, each with the time at which it appeared beside an answering pcscd; nil before the
     /// first look.
-    private var arrivals: [USBFacts: ContinuousClock.Instant?]?
+    private var arrivals: [USBFacts: Time.Instant?]?
     /// The readers that pcscd has driven, each with the time at which it was first missed.
-    private var ofPCSC: [String: ContinuousClock.Instant?] = [:]
+    private var ofPCSC: [String: Time.Instant?] = [:]
     /// The next time at which a reader is no longer reserved for pcscd; nil: none is.
-    package private(set) var changesAt: ContinuousClock.Instant?
+    package private(set) var changesAt: Time.Instant?
 
     private struct Numbered: Hashable {
         let vendorID: UInt16, productID: UInt16
@@ -79,7 +80,7 @@ package struct Roster: Sendable {
     ///
     /// - Parameter pcscdAnswers: true if pcscd may take new readers.
     package mutating func entries(
-        pcsc: [PCSCFacts], usb: [USBFacts], pcscdAnswers: Bool = false, at now: ContinuousClock.Instant = .now
+        pcsc: [PCSCFacts], usb: [USBFacts], pcscdAnswers: Bool = false, at now: Time.Instant = Time.now
     ) -> [Entry] {
         let arrival = arrivals != nil && pcscdAnswers ? now : nil
         arrivals = Dictionary(
@@ -146,7 +147,7 @@ package struct Roster: Sendable {
     }
 
     private mutating func isLeftToPCSCD(
-        _ id: String, _ arrival: ContinuousClock.Instant?, at now: ContinuousClock.Instant
+        _ id: String, _ arrival: Time.Instant?, at now: Time.Instant
     ) -> Bool {
         guard let missed = ofPCSC[id] else {
             guard let end = arrival.map({ $0 + Self.pcscdOpens }), now < end else { return false }

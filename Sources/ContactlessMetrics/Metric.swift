@@ -1,4 +1,5 @@
 import CoreMetrics
+package import Waiting
 
 /// A row of the table of metrics.
 package struct MetricRow: Sendable {
@@ -78,9 +79,9 @@ package struct Times<Labels: MetricLabels>: Metric {
     package func add(_ time: Duration) where Labels == NoLabels { add(NoLabels(), time) }
 
     /// Measures from an instant until now.
-    package func add(_ labels: Labels, since start: ContinuousClock.Instant) { add(labels, .now - start) }
+    package func add(_ labels: Labels, since start: Time.Instant) { add(labels, Time.now - start) }
 
-    package func add(since start: ContinuousClock.Instant) where Labels == NoLabels { add(NoLabels(), since: start) }
+    package func add(since start: Time.Instant) where Labels == NoLabels { add(NoLabels(), since: start) }
 }
 
 extension MetricRow {

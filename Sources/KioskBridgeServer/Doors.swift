@@ -16,7 +16,9 @@ final class Doors: Sendable {
     private let visits = Lock(Visits())
     /// The most connections at a time.
     static let mostConnections = 64
-    private static let start = ContinuousClock.now
+    /// Event loops have no task.
+    private let time = Time.current
+    private let start = Time.now
 
     private struct Visits {
         var channels: [ObjectIdentifier: any Channel] = [:]
@@ -34,12 +36,12 @@ final class Doors: Sendable {
         self.pages = pages
     }
 
-    private static var now: Duration { ContinuousClock.now - start }
+    private var now: Duration { time.now - start }
 
     /// Makes a token for a page of `origin`.
     func issueToken(to origin: String) -> String {
         var random = SystemRandomNumberGenerator()
-        return admission.withLock { $0.tokens.issue(to: origin, at: Self.now, random: &random) }
+        return admission.withLock { $0.tokens.issue(to: origin, at: now, random: &random) }
     }
 
     func answer(_ request: PageRequests.Request, on channel: any Channel) -> PageRequests.Answer {
@@ -63,7 +65,7 @@ final class Doors: Sendable {
             subprotocols: head.headers[canonicalForm: "Sec-WebSocket-Protocol"].map(String.init))
         do throws(Admission.Refusal) {
             return try admission.withLock { admission throws(Admission.Refusal) in
-                try admission.admit(request, at: Self.now)
+                try admission.admit(request, at: now)
             }
         } catch {
             refuse(error, on: channel)

@@ -1,5 +1,6 @@
 import ContactlessMetrics
 import Foundation
+import Waiting
 
 /// A payment service whose calls are counted and timed.
 struct MeasuredService: PaymentServiceProvider {
@@ -46,7 +47,7 @@ struct MeasuredService: PaymentServiceProvider {
     private func measure<Value>(
         _ call: MetricTable.ServiceCall, _ body: () async throws -> Value
     ) async throws -> Value {
-        let start = ContinuousClock.now
+        let start = Time.now
         var answer = MetricTable.Answer.answered
         defer {
             metrics.serviceCalls.add(call, answer)

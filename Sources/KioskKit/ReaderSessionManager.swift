@@ -1,5 +1,6 @@
 public import Observation
 import ProximityReader
+import Waiting
 
 /// A manager that keeps a reader ready: through the machine's sleep, the loss of the reader, and the end of a session.
 ///
@@ -23,7 +24,6 @@ public final class ReaderSessionManager {
     public private(set) var state = State.idle
     private let service: TapToPayService
     private let pace: RetryPace
-    private let clock: any Clock<Duration>
     @ObservationIgnored private var watch: Watch?
 
     /// Creates a manager.
@@ -33,13 +33,10 @@ public final class ReaderSessionManager {
     ///   - pause: the interval between searches for a missing reader.
     ///   - tokenPause: the least interval before another token is requested after one that was of no use, or that
     ///     failed; it doubles each time, up to sixteenfold, and is extended at random by up to one quarter.
-    ///   - clock: measures the pauses.
     public init(
-        _ service: TapToPayService, pause: Duration = .seconds(2), tokenPause: Duration = .seconds(60),
-        clock: any Clock<Duration> = ContinuousClock()
+        _ service: TapToPayService, pause: Duration = .seconds(2), tokenPause: Duration = .seconds(60)
     ) {
         self.service = service
-        self.clock = clock
         pace = RetryPace(pause: pause, tokenPause: tokenPause)
     }
 
@@ -58,7 +55,7 @@ public final class ReaderSessionManager {
 
     private func keepReady() {
         state = .preparing
-        let (service, clock, first) = (service, clock, pace)
+        let (service, first) = (service, pace)
         // Retains this object for no longer than one attempt.
         watch = Watch(
             Task { [weak self] in
@@ -74,7 +71,7 @@ public final class ReaderSessionManager {
                         }
                         guard isReady == true else {
                             let hasFetched = await service.fetches > fetches
-                            try? await clock.sleep(
+                            try? await Time.sleep(
                                 for: pace.pause(hasFetched: hasFetched, chance: .random(in: 0..<1)))
                             continue
                         }
@@ -88,7 +85,7 @@ public final class ReaderSessionManager {
                     guard !Task.isCancelled else { return }
                     self?.state = .failed(PaymentCardReaderError.notReady)
                     // A reader with a bad cable comes and goes.
-                    try? await clock.sleep(for: first.pause)
+                    try? await Time.sleep(for: first.pause)
                 }
             })
     }

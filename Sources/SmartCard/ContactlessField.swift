@@ -1,3 +1,5 @@
+import Waiting
+
 /// A reader's field: switch it on, find one card, switch it off, see the card leave.
 public protocol ContactlessField: Sendable {
     /// Switches the field on if it is off, and waits until something enters it.
@@ -120,7 +122,7 @@ public actor CardReaderField: ContactlessField {
 
     public func deactivate(for duration: Duration) async throws {
         await release(.powerOff)
-        try await Task.sleep(for: duration)
+        try await Time.sleep(for: duration)
     }
 
     public func waitForRemoval() async throws {

@@ -1,4 +1,5 @@
 import Synchronization
+package import Waiting
 
 /// The duration of an exchange by the transport's time stamps.  It excludes other work of this process and the time
 /// that tasks wait for a thread.
@@ -33,6 +34,8 @@ public final class ExchangeStopwatch: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The time in which it measures, for threads without a task.
+    package let clock = Time.current
 
     public init() {}
 
@@ -56,14 +59,14 @@ public final class ExchangeStopwatch: Sendable {
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> R
     ) async rethrows -> R {
         state.withLock { $0.told = nil }
-        let start = ContinuousClock.now
+        let start = Time.now
         do {
             let result = try await Self.$current.withValue(self, operation: body, isolation: isolation)
-            let duration = ContinuousClock.now - start
+            let duration = Time.now - start
             state.withLock { $0.elapsed = $0.told ?? duration }
             return result
         } catch {
-            let duration = ContinuousClock.now - start
+            let duration = Time.now - start
             state.withLock { $0.elapsed = duration }
             throw error
         }

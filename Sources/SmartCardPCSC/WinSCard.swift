@@ -11,6 +11,7 @@ import CSmartCardPCSC
 import Glibc
 import SmartCard
 import Synchronization
+import Waiting
 
 /// A context: one socket to pcscd.  Released with the value.
 struct SCardContext: ~Copyable {
@@ -296,9 +297,9 @@ extension SCardContext {
 private func timed(_ stopwatch: ExchangeStopwatch?, _ call: () -> LONG) -> LONG {
     ProcessExit.guarded {
         guard let stopwatch else { return call() }
-        let start = ContinuousClock.now
+        let start = stopwatch.clock.now
         let status = call()
-        if PCSCStatus(status) == .success { stopwatch.add(ContinuousClock.now - start) }
+        if PCSCStatus(status) == .success { stopwatch.add(stopwatch.clock.now - start) }
         return status
     }
 }

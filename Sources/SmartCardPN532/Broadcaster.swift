@@ -80,7 +80,7 @@ struct Broadcaster {
             isRefused = error.kind == .unsupported
             outcome = .failure(error)
         }
-        observe?(Broadcast(frame: bytes, technology: technology, outcome: outcome, instant: .now))
+        observe?(Broadcast(frame: bytes, technology: technology, outcome: outcome, instant: Time.now))
         return !isRefused
     }
 

@@ -181,7 +181,7 @@ public struct PN532: Sendable {
     public func cycleField(pause: Duration = .milliseconds(10)) async throws {
         try await configure(.field(isOn: false))
         let wait: Result<Void, any Error>
-        do { wait = .success(try await Task.sleep(for: pause)) } catch { wait = .failure(error) }
+        do { wait = .success(try await Time.sleep(for: pause)) } catch { wait = .failure(error) }
         try await toTheEnd { try await configure(.field(isOn: true)) }
         try wait.get()
     }

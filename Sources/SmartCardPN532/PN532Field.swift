@@ -69,12 +69,12 @@ public actor PN532Field: ContactlessField {
 
     /// EMV Contactless Book B, 3.2.1.5: the collision also ends if no card is left.
     private func endOfCollision() async throws -> FieldEvent {
-        let deadline = ContinuousClock.now + patience
+        let deadline = Time.now + patience
         while case .collision = try await chip.poll([.typeA, .typeB], within: .zero) {
-            guard ContinuousClock.now < deadline else {
+            guard Time.now < deadline else {
                 throw CardError(.cardAbsent, "there is still more than one", hint: "Put one card alone on the reader.")
             }
-            try await Task.sleep(for: .milliseconds(100))
+            try await Time.sleep(for: .milliseconds(100))
         }
         isColliding = false
         return .collisionOver
@@ -83,7 +83,7 @@ public actor PN532Field: ContactlessField {
     public func deactivate(for duration: Duration) async throws {
         isUsed = false
         try await chip.configure(.field(isOn: false))
-        try await Task.sleep(for: duration)
+        try await Time.sleep(for: duration)
     }
 
     /// Ends the session with the last card found by S(DESELECT) (ISO/IEC 14443-4, 8), and switches the field off.  The
@@ -95,7 +95,7 @@ public actor PN532Field: ContactlessField {
             // A card that has left cannot be told.
             _ = try? await chip.release()
             try await chip.configure(.field(isOn: false))
-            try await Task.sleep(for: .milliseconds(10))
+            try await Time.sleep(for: .milliseconds(10))
         }
     }
 
@@ -109,10 +109,10 @@ public actor PN532Field: ContactlessField {
             case .found(let target, _) where target.lasting != last?.lasting: return
             case nil:
                 silences += 1
-                try await Task.sleep(for: .milliseconds(10))
+                try await Time.sleep(for: .milliseconds(10))
             default:
                 silences = 0
-                try await Task.sleep(for: .milliseconds(100))
+                try await Time.sleep(for: .milliseconds(100))
             }
         }
     }

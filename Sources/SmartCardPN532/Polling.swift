@@ -135,7 +135,7 @@ extension PN532 {
         var rounds = PollingRounds(
             chip: self, technologies: technologies, interval: interval,
             broadcaster: broadcast.map { Broadcaster(self, $0, onBroadcast) })
-        return try await rounds.next(until: .now + time)
+        return try await rounds.next(until: Time.now + time)
     }
 }
 
@@ -181,7 +181,7 @@ private struct PollingRounds {
     /// True if phones may not have heard the frame, or have forgotten it: it precedes the next poll.
     private var isFrameDue = true
     /// The time of the next round; nil for at once.
-    private var due: ContinuousClock.Instant?
+    private var due: Time.Instant?
     private var isOver = false
 
     init(chip: PN532, technologies: [PollingTechnology], interval: Duration, broadcaster: Broadcaster?) {
@@ -192,12 +192,12 @@ private struct PollingRounds {
     }
 
     /// - Returns: nil when `deadline` has passed, and always after the end.
-    mutating func next(until deadline: ContinuousClock.Instant?) async throws -> PollingEvent? {
+    mutating func next(until deadline: Time.Instant?) async throws -> PollingEvent? {
         guard !isOver else { return nil }
         do {
             while true {
                 if let due {
-                    try await Task.sleep(until: min(due, deadline ?? due), clock: .continuous)
+                    try await Time.sleep(until: min(due, deadline ?? due))
                     if let deadline, deadline < due {
                         await end()
                         return nil
@@ -205,7 +205,7 @@ private struct PollingRounds {
                 }
                 try Task.checkCancellation()
                 let event = try await round()
-                due = .now + interval
+                due = Time.now + interval
                 if let event { return event }
             }
         } catch {
@@ -279,7 +279,7 @@ private struct PollingRounds {
         let startsWithFrame = isFrameDue && known.isEmpty && technologies.contains(.typeA)
         isFrameDue = false
         if startsWithFrame, try await broadcaster?.sendFirst() == true {
-            try await Task.sleep(for: Broadcaster.guardTime)
+            try await Time.sleep(for: Broadcaster.guardTime)
         }
         var found: [Finding] = []
         for technology in technologies {
@@ -290,7 +290,7 @@ private struct PollingRounds {
             }
             guard known.isEmpty, found.isEmpty, !startsWithFrame || technology != .typeA else { continue }
             if try await broadcaster?.send(after: technology) == true, technology != technologies.last {
-                try await Task.sleep(for: Broadcaster.guardTime)
+                try await Time.sleep(for: Broadcaster.guardTime)
             }
         }
         if !found.isEmpty { try await broadcaster?.end() }
@@ -315,7 +315,7 @@ private struct PollingRounds {
     /// 2.4.1).
     private func warmUp() async throws {
         let isFeliCa = technologies.contains(.felica212) || technologies.contains(.felica424)
-        try await Task.sleep(for: .milliseconds(isFeliCa ? 21 : 5))
+        try await Time.sleep(for: .milliseconds(isFeliCa ? 21 : 5))
     }
 
     /// Returns the targets of a technology.  A reader that gives up on its chip has found none.

@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import SmartCardSimulator
 import Waiting
@@ -46,13 +45,14 @@ final class USBDeviceFile: Sendable {
         /// IN transfers that wait for data, oldest first.
         var waiting: [(open: Open, transfer: Transfer)] = []
         /// Data that waits for an IN transfer or for its time, by endpoint, oldest first.
-        var data: [UInt8: [(bytes: [UInt8], due: ContinuousClock.Instant)]] = [:]
+        var data: [UInt8: [(bytes: [UInt8], due: Time.Instant)]] = [:]
         var isReapable: Bool { !plugged || opens.values.contains { !$0.isEmpty } }
     }
 
     private let device: any SoftwareUSBDevice
     private let state = Lock(State())
-    private let timers = DispatchQueue(label: "usb-device-file")
+    /// Any thread may come.
+    private let time = Time.current
     /// Called with true when a transfer becomes ready to be reaped, and with false when none is left.
     private let reapable: @Sendable (Bool) -> Void
 
@@ -67,7 +67,7 @@ final class USBDeviceFile: Sendable {
     func deviceDid(_ event: SoftwareUSBEvent) {
         switch event {
         case .ready(let endpoint, let bytes, let delay):
-            change { $0.data[endpoint, default: []].append((bytes, .now + delay)) }
+            change { $0.data[endpoint, default: []].append((bytes, time.now + delay)) }
         case .unplugged:
             unplug()
         }
@@ -228,8 +228,8 @@ final class USBDeviceFile: Sendable {
     private func change<Result: Sendable>(_ body: (inout sending State) -> Result) -> Result {
         state.withLock { state in
             let result = body(&state)
-            if let next = state.match(now: .now) {
-                timers.asyncAfter(deadline: .now() + next.dispatchInterval) { [weak self] in self?.change { _ in } }
+            if let next = state.match(now: time.now) {
+                _ = time.deadline(after: next) { [weak self] in self?.change { _ in } }
             }
             reapable(state.isReapable)
             return result
@@ -248,7 +248,7 @@ extension USBDeviceFile.State {
     /// Gives each waiting transfer the data that have arrived for its endpoint.
     ///
     /// - Returns: the time until more is due, if a transfer waits for it; an hour at most.
-    mutating func match(now: ContinuousClock.Instant) -> Duration? {
+    mutating func match(now: Time.Instant) -> Duration? {
         var next: Duration?
         var stillWaiting: [(open: USBDeviceFile.Open, transfer: USBDeviceFile.Transfer)] = []
         for (open, transfer) in waiting {
@@ -271,12 +271,5 @@ extension USBDeviceFile.State {
         }
         waiting = stillWaiting
         return next
-    }
-}
-
-extension Duration {
-    /// For durations of hours at most.
-    fileprivate var dispatchInterval: DispatchTimeInterval {
-        .nanoseconds(Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000))
     }
 }

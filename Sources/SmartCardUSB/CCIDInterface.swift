@@ -84,7 +84,7 @@ final class CCIDInterface: Sendable {
         for _ in 0..<pipe.timeLimits.firstLooks {
             if try await pipe.perform(CCIDCommand(.iccPowerOff)).commandStatus == .done { break }
         }
-        try await Task.sleep(for: pipe.timeLimits.firstLook)
+        try await Time.sleep(for: pipe.timeLimits.firstLook)
     }
 
     /// Releases the interface.  Later calls fail.

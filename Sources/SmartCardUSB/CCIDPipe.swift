@@ -47,9 +47,9 @@ final class CCIDPipe: Sendable {
         /// The time just before the command went to libusb.  The end of writing would be wrong: a thread that learns of
         /// it late would make the card appear faster.  A kernel rejects a card that answers too soon, but retries one
         /// that answers late.
-        var start: ContinuousClock.Instant
-        var readDeadline: ContinuousClock.Instant
-        var lastDeadline: ContinuousClock.Instant
+        var start: Time.Instant
+        var readDeadline: Time.Instant
+        var lastDeadline: Time.Instant
         var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
 
@@ -63,7 +63,7 @@ final class CCIDPipe: Sendable {
         }
 
         /// Before the first command.
-        private static let noTime = ContinuousClock.now
+        private static let noTime = Time.now
 
         /// True if ``next`` can go out.
         var isDue: Bool {
@@ -118,6 +118,8 @@ final class CCIDPipe: Sendable {
     /// The device's turn, if its interfaces must take turns.
     private let deviceTurn: Turn?
     private let readSize: Int
+    /// Transfers complete on a thread of the bus.
+    private let time = Time.current
     /// The bSeq, which counts the messages of all slots.
     private let sequence: Sequence
     private let state = Lock(State())
@@ -315,7 +317,7 @@ final class CCIDPipe: Sendable {
         let exchange = CCIDExchange(
             command, sequence: sequence.next(), packetSize: function.packetSize,
             maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
-        let now = ContinuousClock.now
+        let now = time.now
         let timeout = job.timeout * command.waitingTimes
         (job.next, job.exchange) = (nil, exchange)
         (job.start, job.readDeadline, job.lastDeadline) = (now, now + timeout, now + max(timeLimits.total, timeout))
@@ -343,7 +345,7 @@ final class CCIDPipe: Sendable {
     }
 
     private func read(_ result: Result<[UInt8], USBStatus>, _ job: Job) {
-        let end = job.stopwatch.map { _ in ContinuousClock.now }
+        let end = job.stopwatch.map { _ in time.now }
         change(job) { state in
             let step: CCIDExchange.Step?
             switch result {
@@ -363,7 +365,7 @@ final class CCIDPipe: Sendable {
             case .read:
                 if let left = left(until: job.readDeadline, job) { return .read(left) }
             case .readAnew(let multiplier):
-                job.readDeadline = min(.now + job.timeout * Int(multiplier), job.lastDeadline)
+                job.readDeadline = min(time.now + job.timeout * Int(multiplier), job.lastDeadline)
                 if let left = left(until: job.readDeadline, job) { return .read(left) }
             case nil: break
             }
@@ -374,8 +376,8 @@ final class CCIDPipe: Sendable {
     }
 
     /// Returns the remaining time to read; nil, after ending the job, if there is none.
-    private func left(until deadline: ContinuousClock.Instant, _ job: Job) -> Duration? {
-        let now = ContinuousClock.now
+    private func left(until deadline: Time.Instant, _ job: Job) -> Duration? {
+        let now = time.now
         guard job.result == nil, now < deadline else {
             job.end(.failure(CardError(.readerTimeout)))
             return nil
@@ -435,7 +437,7 @@ final class CCIDPipe: Sendable {
             job.exchange?.replace(with: CCIDCommand(.abort, slot: job.slot), sequence: sequence)
             (job.next, job.apdu, job.result) = (nil, nil, nil)
             job.abort = .running
-            job.readDeadline = .now + timeLimits.abort
+            job.readDeadline = time.now + timeLimits.abort
             job.lastDeadline = job.readDeadline
             let isReading = job.isReading
             (job.isWriting, job.isReading) = (true, true)

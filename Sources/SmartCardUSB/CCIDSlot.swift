@@ -401,7 +401,7 @@ final class CCIDSlot: Sendable {
             let isNeeded = !state.isNotified && !state.streams.isEmpty && !state.isGone
             if isNeeded, state.poll == nil {
                 state.poll = Task { [weak self] in
-                    while (try? await Task.sleep(for: Self.pollingInterval)) != nil { await self?.look() }
+                    while (try? await Time.sleep(for: Self.pollingInterval)) != nil { await self?.look() }
                 }
             }
             guard !isNeeded else { return nil }

@@ -13,7 +13,7 @@ final class SharedEndpoints: Sendable {
     }
 
     private struct Reader {
-        let deadline: ContinuousClock.Instant?
+        let deadline: Time.Instant?
         let completion: USBLink.Completion
     }
 
@@ -39,6 +39,8 @@ final class SharedEndpoints: Sendable {
     fileprivate let bulkOut: UInt8
     private let packetSize: Int
     private let readSize: Int
+    /// Transfers complete on a thread of the bus.
+    private let time = Time.current
     private let state = Lock(State())
 
     /// - Parameter readSize: the size of one transfer, enough for the longest message.
@@ -83,7 +85,7 @@ final class SharedEndpoints: Sendable {
                 state.early[slot]?.removeFirst()
                 return (first, false)
             }
-            state.readers[slot] = Reader(deadline: timeout.map { .now + $0 }, completion: completion)
+            state.readers[slot] = Reader(deadline: timeout.map { time.now + $0 }, completion: completion)
             defer { state.isReading = true }
             return (nil, !state.isReading)
         }
@@ -97,7 +99,7 @@ final class SharedEndpoints: Sendable {
 
     private func readOn() {
         let first = state.withLock { $0.readers.values.compactMap(\.deadline).min() }
-        let left = first.map { max($0 - .now, .milliseconds(1)) } ?? Self.slice
+        let left = first.map { max($0 - time.now, .milliseconds(1)) } ?? Self.slice
         base.read(readSize, from: bulkIn, timeout: min(left, Self.slice)) { [self] result in
             for (reader, result) in state.withLock({ take(result, &$0) }) { reader.completion(result) }
             let isWanted = state.withLock { state in
@@ -131,7 +133,7 @@ final class SharedEndpoints: Sendable {
             told = state.readers.values.map { ($0, result) }
             state.readers = [:]
         }
-        let now = ContinuousClock.now
+        let now = time.now
         for (slot, reader) in state.readers where reader.deadline.map({ $0 <= now }) ?? false {
             state.readers[slot] = nil
             told.append((reader, .failure(.timeout)))

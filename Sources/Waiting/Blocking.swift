@@ -3,15 +3,15 @@ import Synchronization
 
 extension DispatchQueue {
     /// Runs a blocking call on a thread of this queue, outside the shared pool, and waits for its end.  The call is
-    /// enqueued before anything else runs: calls of one actor keep their order.
+    /// enqueued before anything else runs: calls of one actor keep their order.  It is in the task's ``Time``.
     ///
     /// The queue has released `body`, with all that it holds, when this returns.
     nonisolated(nonsending) package func blocking<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let work = Work(body)
+        let (work, time) = (Work(body), Time.current)
         let result = await withCheckedContinuation { continuation in
-            async { continuation.resume(returning: work.run()) }
+            async { time.run { continuation.resume(returning: work.run()) } }
         }
         return try result.get()
     }

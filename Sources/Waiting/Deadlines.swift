@@ -1,18 +1,15 @@
 import Dispatch
 import Synchronization
 
-/// Time limits that are rarely reached, all on one timer.
+/// Time limits of the machine's time that are rarely reached, all on one timer.
 ///
 /// Setting or lifting a limit takes a lock, and a system call only if it is the earliest of all: a separate timer costs
 /// more than a short exchange with a card.  A timer whose limit was lifted fires once and does nothing.
 package final class Deadlines: Sendable {
     package static let ofThisProcess = Deadlines()
 
-    /// Identifies a time limit.
-    package struct ID: Hashable, Sendable { fileprivate let number: UInt64 }
-
     private struct State {
-        var actions: [ID: (time: UInt64, action: @Sendable () -> Void)] = [:]
+        var actions: [UInt64: (time: UInt64, action: @Sendable () -> Void)] = [:]
         var count: UInt64 = 0
         /// The time at which the timer fires, in nanoseconds of uptime; nil: never.
         var wake: UInt64?
@@ -32,25 +29,26 @@ package final class Deadlines: Sendable {
 
     /// Runs `action` once, on a thread of Dispatch, after `limit`, unless the limit is lifted first.  Of two actions that
     /// are due, the earlier one runs first.
-    package func set(_ limit: Duration, _ action: @escaping @Sendable () -> Void) -> ID {
+    ///
+    /// - Returns: the number by which it is lifted.
+    package func set(_ limit: Duration, _ action: @escaping @Sendable () -> Void) -> UInt64 {
         let time = Self.time(after: limit)
         return state.withLock { state in
             state.count += 1
-            let id = ID(number: state.count)
-            state.actions[id] = (time, action)
+            state.actions[state.count] = (time, action)
             if time < state.wake ?? .max { wake(at: time, &state) }
-            return id
+            return state.count
         }
     }
 
     /// Lifts a time limit.  An action that has already begun runs to its end.
-    package func lift(_ id: ID) { state.withLock { _ = $0.actions.removeValue(forKey: id) } }
+    package func lift(_ number: UInt64) { state.withLock { _ = $0.actions.removeValue(forKey: number) } }
 
     private func fire() {
         let now = DispatchTime.now().uptimeNanoseconds
         let due = state.withLock { state in
             let due = state.actions.filter { $0.value.time <= now }
-            for id in due.keys { state.actions[id] = nil }
+            for number in due.keys { state.actions[number] = nil }
             state.wake = nil
             if let next = state.actions.values.map(\.time).min() { wake(at: next, &state) }
             return due.values.sorted { $0.time < $1.time }

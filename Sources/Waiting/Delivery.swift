@@ -57,8 +57,8 @@ public final class Delivery<Value: Sendable>: Sendable {
     ) async throws -> Value {
         guard let limit else { return try await receive(start, onCancel: onCancel) }
         let error = late()
-        let deadline = Deadlines.ofThisProcess.set(limit) { self.deliver(.failure(error)) }
-        defer { Deadlines.ofThisProcess.lift(deadline) }
+        let deadline = Time.deadline(after: limit) { self.deliver(.failure(error)) }
+        defer { deadline.lift() }
         return try await receive(start, onCancel: onCancel)
     }
 

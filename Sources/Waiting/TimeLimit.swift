@@ -12,11 +12,11 @@ package func withTimeLimit<Value: Sendable>(
 ) async throws -> Value {
     let isLate = Atomic(false)
     let work = Task { try await body() }
-    let deadline = Deadlines.ofThisProcess.set(limit) {
+    let deadline = Time.deadline(after: limit) {
         isLate.store(true, ordering: .releasing)
         work.cancel()
     }
-    defer { Deadlines.ofThisProcess.lift(deadline) }
+    defer { deadline.lift() }
     let result = await withTaskCancellationHandler {
         await work.result
     } onCancel: {

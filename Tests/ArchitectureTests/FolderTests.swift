@@ -56,7 +56,7 @@ import Testing
             sources.declarations == [
                 "Door": "High/Door.swift", "Door.Key": "High/Door.swift", "Door.Failure": "Low/Error.swift",
             ])
-        let code = Sources.code("throw Door.Failure.shut // Door\nlog(\"Door\")\nextension Door.Key {}")
+        let code = Repository.code(of: "throw Door.Failure.shut // Door\nlog(\"Door\")\nextension Door.Key {}")
         #expect(sources.names(in: code) == ["Door.Failure"])
     }
 }
@@ -80,7 +80,7 @@ private struct Sources {
     }
 
     init(_ texts: [String: String]) {
-        code = texts.mapValues(Self.code)
+        code = texts.mapValues(Repository.code)
         var declarations: [String: String] = [:]
         for (file, code) in code {
             // By indentation, as the formatter keeps it.
@@ -95,10 +95,6 @@ private struct Sources {
     }
 
     static func folder(of file: String) -> String { String(file.prefix { $0 != "/" }) }
-
-    static func code(_ text: String) -> String {
-        text.replacing(#/\/\/[^\n]*/#, with: "").replacing(#/"(?:\\.|[^"\\\n])*"/#, with: "")
-    }
 
     private nonisolated(unsafe) static let declaration =
         #/(?m)^( *)(?:@\w+(?:\([^)\n]*\))? |public |package |private |fileprivate |final |indirect |nonisolated )*(struct|enum|class|actor|protocol|typealias|extension) ([\w.]+)/#

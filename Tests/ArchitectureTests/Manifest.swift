@@ -2,6 +2,11 @@ import Foundation
 
 enum Repository {
     static let root = URL(filePath: #filePath).appending(path: "../../..").standardized
+
+    /// A text of Swift without its comments and string literals.
+    static func code(of text: String) -> String {
+        text.replacing(#/\/\/[^\n]*/#, with: "").replacing(#/"(?:\\.|[^"\\\n])*"/#, with: "")
+    }
 }
 
 /// The package's targets, as SwiftPM reads them from Package.swift.

@@ -1,6 +1,6 @@
 import Dispatch
-import Foundation
 public import SmartCardSimulator
+import Waiting
 
 /// A thread for tasks that can be kept from them, as a host keeps them waiting that does other things.
 ///
@@ -8,6 +8,7 @@ public import SmartCardSimulator
 ///     try await withTaskExecutorPreference(host) { … }
 public final class HeldUpHost: TaskExecutor {
     private let queue = DispatchQueue(label: "held-up-host")
+    private let time = Time.current
 
     public init() {}
 
@@ -18,7 +19,10 @@ public final class HeldUpHost: TaskExecutor {
 
     /// When the task that runs now comes to wait for something, nobody goes on for so long, whatever has come meanwhile.
     public func holdUp(for milliseconds: Int) {
-        queue.async { Thread.sleep(forTimeInterval: Double(milliseconds) / 1000) }
+        queue.async { [queue, time] in
+            queue.suspend()
+            _ = time.deadline(after: .milliseconds(milliseconds)) { queue.resume() }
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import Waiting
 
@@ -42,7 +43,7 @@ import Waiting
         while !deaf.hasBegun { await Task.yield() }
         #expect(await deaf.end() == true)
         await #expect(throws: TimeLimitPassed.self) {
-            try await waiting(atMost: .zero) { try await Task.sleep(for: .seconds(600)) }
+            try await waiting(atMost: .zero) { try await waitUntilCanceled() }
         }
     }
 
@@ -61,7 +62,7 @@ import Waiting
         let steps = Lock<[String]>([])
         await #expect(throws: Late()) {
             try await withTimeLimit(.milliseconds(10), or: Late()) {
-                try? await Task.sleep(for: .seconds(600))
+                try? await waitUntilCanceled()
                 steps.withLock { $0.append(Task.isCancelled ? "canceled" : "slept") }
             }
         }
@@ -77,7 +78,7 @@ import Waiting
         let caller = Task {
             try await withTimeLimit(.seconds(600), or: Late()) {
                 begin.finish()
-                try await Task.sleep(for: .seconds(600))
+                try await waitUntilCanceled()
             }
         }
         for await _ in begun {}

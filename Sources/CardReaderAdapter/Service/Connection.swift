@@ -20,7 +20,7 @@ extension ContactlessReaderService {
         /// The credentials not yet used for a connection.
         var credentials: Credentials?
         /// The earliest time of the next fetch.
-        var nextFetch = ContinuousClock.now
+        var nextFetch = Time.now
     }
 
     /// The token and the location that are fetched for a connection.
@@ -249,7 +249,7 @@ extension ContactlessReaderService {
                             // list counts.
                             if RecoveryCategory(error) == .dontRetry { break search }
                             // The jitter keeps many terminals from returning at once.
-                            try await Task.sleep(for: pause * .random(in: 1...1.5))
+                            try await Time.sleep(for: pause * .random(in: 1...1.5))
                         }
                     }
                 }
@@ -283,9 +283,11 @@ extension ContactlessReaderService {
     private func credentials(
         of id: UUID, _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
     ) async throws -> Credentials {
-        if let fetched = reconnection?.credentials, let next = reconnection?.nextFetch, .now < next { return fetched }
-        if isWanted(), let next = reconnection?.nextFetch { try await Task.sleep(until: next, clock: .continuous) }
-        if isWanted() { reconnection?.nextFetch = .now + limits.fetchInterval }
+        if let fetched = reconnection?.credentials, let next = reconnection?.nextFetch, Time.now < next {
+            return fetched
+        }
+        if isWanted(), let next = reconnection?.nextFetch { try await Time.sleep(until: next) }
+        if isWanted() { reconnection?.nextFetch = Time.now + limits.fetchInterval }
         let credentials = try await fetch(configProvider, while: isWanted)
         if isWanted() { reconnection?.credentials = credentials }
         return credentials

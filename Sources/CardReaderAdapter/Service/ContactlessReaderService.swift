@@ -210,7 +210,7 @@ public actor ContactlessReaderService: CardReaderService {
         let task = Task { [weak self, limits] in
             let timer = Task {
                 guard let limit = limits.discovery else { return }
-                try await Task.sleep(for: limit)
+                try await Time.sleep(for: limit)
                 await self?.giveUpSearch(id)
             }
             defer { timer.cancel() }

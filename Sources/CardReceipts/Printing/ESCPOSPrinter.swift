@@ -1,4 +1,5 @@
 import Foundation
+import Waiting
 
 /// A receipt printer that understands ESC/POS.
 public struct ESCPOSPrinter: ReceiptPrinterService {
@@ -183,12 +184,12 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
     private func ask(
         _ command: ESCPOSCommand, _ link: any PrinterLink, within limit: Duration, isAnswer: (UInt8) -> Bool
     ) async throws(PrinterCondition) -> UInt8? {
-        let end = ContinuousClock.now + limit
+        let end = Time.now + limit
         let (_, condition) = await link.send(command.bytes, within: limit)
         if let condition { throw condition }
-        while ContinuousClock.now < end, !Task.isCancelled {
+        while Time.now < end, !Task.isCancelled {
             // The last answer is the newest: an answer to an earlier question may be late.
-            let answers = try await link.receive(within: end - .now)
+            let answers = try await link.receive(within: end - Time.now)
             if let answer = answers.last(where: isAnswer) { return answer }
         }
         return nil

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import Waiting
 
 /// An IPP printer: any IPP Everywhere or AirPrint printer, or a CUPS queue.
 public struct IPPPrinter: ReceiptPrinterService {
@@ -155,20 +156,20 @@ public struct IPPPrinter: ReceiptPrinterService {
 
     /// Waits for the end of a job.  A job that does not end is canceled, so that it is not printed later.
     private func finish(_ job: Int) async -> PrinterCondition? {
-        let end = ContinuousClock.now + limits.printing
-        var lastAnswer = ContinuousClock.now
+        let end = Time.now + limits.printing
+        var lastAnswer = Time.now
         var reasons: [String] = []
-        while ContinuousClock.now < end, !Task.isCancelled {
+        while Time.now < end, !Task.isCancelled {
             do throws(PrinterCondition) {
                 if case .ended(let condition) = try await state(of: job, &reasons) { return condition }
-                lastAnswer = .now
+                lastAnswer = Time.now
             } catch {
                 // A server that returns soon, such as CUPS after a restart, continues its jobs.
-                guard ContinuousClock.now - lastAnswer < limits.answer else {
+                guard Time.now - lastAnswer < limits.answer else {
                     return error == .absent ? .disconnected : error
                 }
             }
-            try? await Task.sleep(for: .milliseconds(250))
+            try? await Time.sleep(for: .milliseconds(250))
         }
         await cancel(job)
         return .silent

@@ -1,4 +1,5 @@
 import USBDevices
+import Waiting
 
 /// A printer on the machine's USB: an interface of class 7 with a bulk OUT endpoint and an optional bulk IN endpoint
 /// (USB Printing Devices 1.1).
@@ -79,7 +80,7 @@ private final class USBPrinterLink: PrinterLink {
 
     func receive(within limit: Duration) async throws(PrinterCondition) -> [UInt8] {
         guard let bulkIn = function.bulkIn else {
-            try? await Task.sleep(for: limit)
+            try? await Time.sleep(for: limit)
             return []
         }
         let result = await transfer(bulkIn) { completion in

@@ -1,4 +1,5 @@
 public import Foundation
+import Waiting
 
 /// A renderer to PDF.  It runs WeasyPrint, which Debian packages.
 public struct PDFRenderer: Sendable {
@@ -104,7 +105,7 @@ struct ExternalProgram: Sendable {
                 return !Task.isCancelled
             }
             group.addTask { [limit] in
-                try? await Task.sleep(for: limit)
+                try? await Time.sleep(for: limit)
                 return false
             }
             defer { group.cancelAll() }

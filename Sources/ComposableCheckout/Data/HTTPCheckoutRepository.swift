@@ -1,5 +1,6 @@
 public import CardEncryption
 public import Foundation
+import Waiting
 
 /// A session at a payment service with the protocol of psp-sandbox, over HTTP.
 ///
@@ -180,7 +181,7 @@ extension HTTPCheckoutRepository: PaymentRepository {
 
     public func completeChallenge(of paymentID: String) async throws(CheckoutError) -> PaymentResult {
         guard Answer.isName(paymentID) else { throw .configuration("the payment's identifier is none") }
-        let end = ContinuousClock.now + challengePatience
+        let end = Time.now + challengePatience
         var pending: PaymentResult?
         while true {
             let answer = await poll(paymentID)
@@ -191,8 +192,8 @@ extension HTTPCheckoutRepository: PaymentRepository {
             case .failure(.transport): break
             case .failure(let error): throw error
             }
-            let isLast = ContinuousClock.now >= end
-            let isCanceled = (try? await Task.sleep(for: isLast ? .zero : pollInterval)) == nil
+            let isLast = Time.now >= end
+            let isCanceled = (try? await Time.sleep(for: isLast ? .zero : pollInterval)) == nil
             guard isLast || isCanceled else { continue }
             if let pending { return pending }
             return try answer.get()

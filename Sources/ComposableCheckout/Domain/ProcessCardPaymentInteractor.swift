@@ -1,6 +1,7 @@
 import CardEncryption
 import FoundationEssentials
 import Logging
+import Waiting
 
 private let logger = Logger(label: "ComposableCheckout")
 
@@ -52,7 +53,7 @@ public struct PaymentSettlement: Sendable {
         var reason = CheckoutError.transport(reason: "the task was canceled", mayHaveHappened: false)
         for attempt in 0...pauses.count {
             if attempt > 0 {
-                do { try await Task.sleep(for: pauses[attempt - 1]) } catch { break }
+                do { try await Time.sleep(for: pauses[attempt - 1]) } catch { break }
             }
             do throws(CheckoutError) {
                 if mayHaveHappened, let known = try await payments.result(for: key) {
@@ -92,7 +93,7 @@ public struct PaymentSettlement: Sendable {
     ) async -> PaymentResult {
         var result = pending
         for pause in pauses where result.status == .pending && result.challenge == nil {
-            do { try await Task.sleep(for: pause) } catch { break }
+            do { try await Time.sleep(for: pause) } catch { break }
             if let known = try? await payments.result(for: key), let next = about(request, known) { result = next }
         }
         return result
@@ -147,7 +148,7 @@ public struct ProcessCardPaymentInteractor: Sendable {
             } catch {
                 guard case .transport = error, !Task.isCancelled else { throw error }
             }
-            try? await Task.sleep(for: pause)
+            try? await Time.sleep(for: pause)
         }
         return try await tokens.tokenize(sealed, idempotencyKey: key)
     }

@@ -30,7 +30,9 @@ public actor CheckoutScope {
     private var gate: Gate?
     /// The payment that is under way, or whose result is not known.
     private var payment: (CheckoutPayment, CheckoutPayment.Terms)?
-    private nonisolated let idleLimit = Lock<Deadlines.ID?>(nil)
+    private nonisolated let idleLimit = Lock<Time.Deadline?>(nil)
+    /// Activity is noted on any thread.
+    private nonisolated let time = Time.current
 
     /// - Parameters:
     ///   - configurations: the session's configuration.
@@ -51,7 +53,7 @@ public actor CheckoutScope {
             GetPaymentMethodsInteractor(methods), providers: providers)
     }
 
-    deinit { if let limit = idleLimit.withLock({ $0 }) { Deadlines.ofThisProcess.lift(limit) } }
+    deinit { idleLimit.withLock { $0 }?.lift() }
 
     /// The present state, and then each further one: a new stream for each access.
     public nonisolated var state: AsyncStream<CheckoutState> { states.stream() }
@@ -221,12 +223,12 @@ public actor CheckoutScope {
     /// Notes that the customer is there.
     public nonisolated func noteActivity() {
         guard let idleTime else { return }
-        let next = Deadlines.ofThisProcess.set(idleTime) { [weak self] in Task { await self?.idle() } }
+        let next = time.deadline(after: idleTime) { [weak self] in Task { await self?.idle() } }
         let last = idleLimit.withLock { limit in
             defer { limit = next }
             return limit
         }
-        if let last { Deadlines.ofThisProcess.lift(last) }
+        last?.lift()
     }
 
     // MARK: Events

@@ -1,5 +1,6 @@
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// A terminal that performs transactions: it carries out the steps of ``EntryPoint`` in a reader's field.
 ///
@@ -192,7 +193,7 @@ public struct ContactlessTerminal: Sendable {
             defer { group.cancelAll() }
             group.addTask { .some(try await authorize(final)) }
             group.addTask {
-                try await Task.sleep(for: timeout)
+                try await Time.sleep(for: timeout)
                 return nil
             }
             while let result = try await group.next() {

@@ -1,4 +1,5 @@
 import Foundation
+import Waiting
 
 extension BridgeHost {
     /// Takes the pictures of documents with a camera of this machine, and tells pages when one comes or goes.
@@ -31,7 +32,7 @@ extension BridgeHost {
                 await self?.take(capture.look())
                 for await _ in changes {
                     // Permissions are set after a file has come.
-                    try? await Task.sleep(for: .milliseconds(200))
+                    try? await Time.sleep(for: .milliseconds(200))
                     await self?.take(capture.look())
                 }
             })

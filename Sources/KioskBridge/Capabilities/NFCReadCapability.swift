@@ -170,7 +170,7 @@ import Waiting
         }
         await card.disconnect(.leave)
         if case .success = result { tell(Progress(step: .checking, fraction: 1)) }
-        return DocumentAnswer(try result.get(), trust: try trust(), at: .now)
+        return DocumentAnswer(try result.get(), trust: try trust(), at: Date())
     }
 }
 

@@ -1,4 +1,5 @@
 import ContactlessMetrics
+import Waiting
 
 /// The host's end of one page's connection, which a transport feeds.
 ///
@@ -15,7 +16,7 @@ import ContactlessMetrics
     /// A request, for the metrics.
     struct Request {
         let action: MetricTable.Action
-        let start = ContinuousClock.now
+        let start = Time.now
 
         init(_ action: MetricTable.Action) { self.action = action }
     }
@@ -29,7 +30,7 @@ import ContactlessMetrics
     /// The requests that are not answered.
     var requests: [String: Request] = [:]
     private let send: @Sendable (Output) -> Void
-    private static let start = ContinuousClock.now
+    private let start = Time.now
 
     init(_ host: BridgeHost, token: String, send: @escaping @Sendable (Output) -> Void) {
         self.host = host
@@ -42,8 +43,8 @@ import ContactlessMetrics
     ///
     /// - Returns: when the next one may come.  A page that sends too many waits for it, and nobody else does.
     public func receive(_ text: String) async {
-        let pause = conversation.count(at: ContinuousClock.now - Self.start)
-        if pause > .zero { try? await Task.sleep(for: pause) }
+        let pause = conversation.count(at: Time.now - start)
+        if pause > .zero { try? await Time.sleep(for: pause) }
         guard let host else { return send(.close(code: 1001, reason: "the host is gone")) }
         host.carryOut(conversation.receive(text), of: self)
     }

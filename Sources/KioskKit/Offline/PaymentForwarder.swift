@@ -88,7 +88,6 @@ public actor PaymentForwarder {
     private let ledger: ProximityReaderSystem.Ledger
     private let psp: MeasuredService
     private let pace: Pace
-    private let clock: any Clock<Duration>
     private let chance: @Sendable () -> Double
     private let renewCredentials: (@Sendable () async throws -> Void)?
     private let decided: (@Sendable (ProximityReaderSystem.Ledger.Payment, PaymentResult) async -> Void)?
@@ -101,8 +100,8 @@ public actor PaymentForwarder {
     private var callers: [UUID: Delivery<Report>] = [:]
     /// The callers that wait for the end of a canceled run, so that another may begin.
     private var next: [UUID: Delivery<Report>] = [:]
-    /// Returns when the payment service may be called again.
-    private var interval: @Sendable () async throws -> Void = {}
+    /// The earliest time of the next call of the payment service.
+    private var nextCall: Time.Instant?
     /// The size of the next batch, reduced while the forwarder isolates a payment that the payment service refuses.
     private var size: Int
     /// The maximum batch size that the payment service accepts, as far as it is known.
@@ -124,7 +123,6 @@ public actor PaymentForwarder {
     ///   - store: the stored payments.
     ///   - psp: the payment service.
     ///   - pace: the pauses between requests, and the size of a batch.
-    ///   - clock: measures the pauses.
     ///   - chance: returns a random number from 0 to 1.
     ///   - renewCredentials: called once when the payment service does not know this terminal; nil ends ``forward()``
     ///     instead.
@@ -134,7 +132,6 @@ public actor PaymentForwarder {
     ///     acknowledges them.
     public init(
         _ store: PaymentCardReaderStore, to psp: any PaymentServiceProvider, pace: Pace = Pace(),
-        clock: any Clock<Duration> = ContinuousClock(),
         chance: @escaping @Sendable () -> Double = { .random(in: 0...1) },
         renewCredentials: (@Sendable () async throws -> Void)? = nil,
         decided: (@Sendable (ProximityReaderSystem.Ledger.Payment, PaymentResult) async -> Void)? = nil
@@ -143,7 +140,6 @@ public actor PaymentForwarder {
         ledger = ProximityReaderSystem.Ledger(of: store)
         self.psp = MeasuredService(service: psp)
         self.pace = pace
-        self.clock = clock
         self.chance = chance
         self.renewCredentials = renewCredentials
         self.decided = decided
@@ -167,7 +163,7 @@ public actor PaymentForwarder {
                 try Task.checkCancellation()
                 pause = pauses.length
             }
-            try await clock.sleep(for: pause)
+            try await Time.sleep(for: pause)
         }
     }
 
@@ -386,9 +382,9 @@ public actor PaymentForwarder {
     private func call<Value: Sendable>(
         _ body: @escaping @Sendable (any PaymentServiceProvider) async throws -> Value
     ) async throws -> Value {
-        try await interval()
+        if let nextCall { try await Time.sleep(until: nextCall) }
         try Task.checkCancellation()
-        interval = clock.timer(pace.interval)
+        nextCall = Time.now + pace.interval
         do {
             // A call that moves money is not interrupted.
             return try await toTheEnd { [psp] in try await body(psp) }
@@ -603,7 +599,7 @@ public actor PaymentForwarder {
     private func rest(after attempt: Int, because error: any Error) async throws {
         let pause = pace.pause(after: attempt, chance: chance())
         await tell(pause, error)
-        try await clock.sleep(for: pause)
+        try await Time.sleep(for: pause)
     }
 
     private func pause(because error: any Error) async {
@@ -648,14 +644,4 @@ extension PaymentResult {
 
 extension PaymentServiceError {
     fileprivate var isNoAnswer: Bool { if case .noAnswer = self { true } else { false } }
-}
-
-extension Clock where Duration == Swift.Duration {
-    /// Returns a timer.
-    ///
-    /// - Returns: a function that returns when `duration` is over from now.
-    fileprivate func timer(_ duration: Duration) -> @Sendable () async throws -> Void {
-        let end = now.advanced(by: duration)
-        return { try await sleep(until: end, tolerance: nil) }
-    }
 }

@@ -188,7 +188,7 @@ extension TapToPayService {
             }
             guard let pause else { break }
             // After a cancellation the caller learns that the result is unknown.
-            do { try await Task.sleep(for: pause) } catch { break }
+            do { try await Time.sleep(for: pause) } catch { break }
         }
         throw TapToPayError.outcomeUnknown(key: key)
     }
@@ -311,7 +311,7 @@ extension TapToPayService {
                 logger.warning("the reversal of \(payment.id) was not confirmed: \(type(of: error))")
             }
             guard let pause else { break }
-            do { try await Task.sleep(for: pause) } catch { break }
+            do { try await Time.sleep(for: pause) } catch { break }
         }
         return false
     }
@@ -393,10 +393,10 @@ extension TapToPayService {
     private func sweepLater(after pause: Duration? = nil, looked: @escaping @Sendable () -> Void = {}) {
         guard sweep == nil || sweep?.isCancelled == true else { return }
         sweep = Task { [weak self, reversalPause] in
-            try? await Task.sleep(for: pause ?? reversalPause)
+            try? await Time.sleep(for: pause ?? reversalPause)
             while !Task.isCancelled, await self?.hasSwept() == false {
                 looked()
-                try? await Task.sleep(for: reversalPause)
+                try? await Time.sleep(for: reversalPause)
             }
             looked()
         }

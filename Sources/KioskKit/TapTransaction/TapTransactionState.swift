@@ -142,7 +142,7 @@ final class TapAnswer: Sendable {
     /// Waits for the answer; called once.  The end of the time, or of the task, is an answer, too.
     func value(within limit: Duration) async -> Value {
         let clock = Task {
-            try await Task.sleep(for: limit)
+            try await Time.sleep(for: limit)
             give(.outcome(.failed(.timedOut)))
         }
         defer { clock.cancel() }

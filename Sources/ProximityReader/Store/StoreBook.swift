@@ -7,6 +7,7 @@ import GRDBSQLite
 import Glibc
 import Logging
 import SmartCard
+import Waiting
 
 /// The open store: the database, the head, the keys, and the state that the entries produce.  For one thread at a
 /// time.
@@ -247,7 +248,7 @@ final class StoreBook {
         deciding outcomes: [ProximityReaderSystem.Ledger.Outcome] = []
     ) throws {
         guard !hasFailed else { throw StoreFailure.system(Int(SQLITE_MISUSE), "a write has failed before") }
-        let start = ContinuousClock.now
+        let start = Time.now
         // Look up the rows now: the book may have been compacted since the payments were looked up.
         let places = payments.compactMap { ledger.payments[$0.id]?.entry }
         do {

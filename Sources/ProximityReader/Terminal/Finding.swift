@@ -72,7 +72,7 @@ extension PaymentTerminal {
     func searchReader() {
         guard search == nil, session != nil, !isAsleep else { return }
         search = Task { [weak self] in
-            while await self?.isStillSearching() == true { try? await Task.sleep(for: .seconds(1)) }
+            while await self?.isStillSearching() == true { try? await Time.sleep(for: .seconds(1)) }
         }
     }
 

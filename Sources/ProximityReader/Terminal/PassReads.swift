@@ -15,13 +15,13 @@ extension PaymentTerminal {
         _ field: EventfulField
     ) async throws -> TapResult {
         var part = PassPart(passes.purpose, ownerTime: configuration.ownerTime)
-        let start = ContinuousClock.now
+        let start = Time.now
         var isHeld = false
         while true {
             guard let (card, reply) = try await presented(field, quietly: isHeld, passes, request, reader) else {
                 continue
             }
-            let step = part.next(reply.answer, at: ContinuousClock.now - start)
+            let step = part.next(reply.answer, at: Time.now - start)
             // The application learns of a phone again when its owner has opened it.
             if isHeld, step != .seePhone {
                 isHeld = false

@@ -1,20 +1,15 @@
 import Dispatch
 import Synchronization
+import Waiting
 
 /// A search for a reader, for callers that cannot wait asynchronously.
 final class ReaderLook: Sendable {
-    private let clock: any Clock<Duration>
     private let last = Mutex<Finding?>(nil)
 
     private struct Finding {
         let isThere: Bool
-        let age: @Sendable () -> Duration
+        let time: Time.Instant
     }
-
-    /// Creates a search.
-    ///
-    /// - Parameter clock: measures the age of an answer.
-    init(clock: some Clock<Duration> = ContinuousClock()) { self.clock = clock }
 
     /// Returns true if there is a reader; false if that is not known within two seconds.
     ///
@@ -27,7 +22,7 @@ final class ReaderLook: Sendable {
     ///
     /// - Parameter look: runs on its own threads, so that it ends even if all others are blocked.
     func findsReader(_ look: @escaping @Sendable () async -> Bool) -> Bool {
-        if let last = last.withLock({ $0 }), last.age() < .seconds(1) { return last.isThere }
+        if let last = last.withLock({ $0 }), Time.now - last.time < .seconds(1) { return last.isThere }
         let (found, end) = (Found(), DispatchSemaphore(value: 0))
         let task = Task(executorPreference: OwnThreads()) {
             if await look() { found.note() }
@@ -35,8 +30,8 @@ final class ReaderLook: Sendable {
         }
         defer { task.cancel() }
         let isThere = end.wait(timeout: .now() + 2) == .success && found.isThere
-        let age = clock.age()
-        last.withLock { $0 = Finding(isThere: isThere, age: age) }
+        let finding = Finding(isThere: isThere, time: Time.now)
+        last.withLock { $0 = finding }
         return isThere
     }
 
@@ -51,13 +46,5 @@ final class ReaderLook: Sendable {
             let job = UnownedJob(job)
             DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
         }
-    }
-}
-
-extension Clock where Duration == Swift.Duration {
-    /// Returns a function that measures the time since this call.
-    fileprivate func age() -> @Sendable () -> Duration {
-        let start = now
-        return { start.duration(to: now) }
     }
 }

@@ -14,10 +14,10 @@ struct RunningRead {
     let answer: Delivery<TapResult>
     let requested: MetricTable.Request
     /// The time at which its last card was detected.
-    var detected: ContinuousClock.Instant?
+    var detected: Time.Instant?
     var task: Task<Void, Never>?
     /// Its time limits, which go with it: a task that sleeps for each would stay for minutes.
-    var limits: [Deadlines.ID] = []
+    var limits: [Time.Deadline] = []
 }
 
 /// The terminal's reads: carries out the actions of ``ReadLife``, and reports the events.
@@ -40,7 +40,7 @@ extension PaymentTerminal {
             await perform(transaction, request, after: before)
             // A read that was refused or canceled has not waited; the next one does.
             await before?.value
-            for limit in reads.removeValue(forKey: id)?.limits ?? [] { Deadlines.ofThisProcess.lift(limit) }
+            for limit in reads.removeValue(forKey: id)?.limits ?? [] { limit.lift() }
         }
         reads[id]?.task = task
         lastRead = task
@@ -79,7 +79,7 @@ extension PaymentTerminal {
     /// - Returns: the refusal of the event.
     @discardableResult func happen(_ event: ReadLife.Event, in id: UUID) -> (any Error)? {
         guard let actions = reads[id]?.life.next(event) else { return CancellationError() }
-        if case .field(.cardDetected) = event { reads[id]?.detected = .now }
+        if case .field(.cardDetected) = event { reads[id]?.detected = Time.now }
         var refusal: (any Error)?
         for action in actions {
             switch action {
@@ -120,7 +120,7 @@ extension PaymentTerminal {
             case .transaction: configuration.transactionTime
             case .removal: .seconds(5)
             }
-        let limit = Deadlines.ofThisProcess.set(time) { [weak self] in
+        let limit = Time.deadline(after: time) { [weak self] in
             Task { [weak self] in await self?.happen(.timeOver(timer), in: id) }
         }
         reads[id]?.limits.append(limit)

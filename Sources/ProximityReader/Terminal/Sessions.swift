@@ -3,6 +3,7 @@ import EMVContactless
 import Foundation
 import Logging
 import SmartCard
+import Waiting
 
 /// The terminal's preparation and its sessions.
 extension PaymentTerminal {
@@ -93,7 +94,7 @@ extension PaymentTerminal {
         expiry = Task { [weak self, weak session, tick = configuration.clockTick] in
             // The clock may be set in the meantime.
             while !Task.isCancelled, let session, await self?.isOver(session) == false {
-                try? await Task.sleep(for: tick)
+                try? await Time.sleep(for: tick)
             }
         }
     }

@@ -1,3 +1,5 @@
+import Waiting
+
 /// One command to a PN532 on a serial line and its response (NXP UM0701-02, 6.2.2): the bytes to send and the time to
 /// wait.
 ///
@@ -31,7 +33,7 @@ struct HSUExchange {
         var frame = Duration.milliseconds(500)
     }
 
-    typealias Instant = ContinuousClock.Instant
+    typealias Instant = Time.Instant
 
     private let command: [UInt8]
     private let preamble: [UInt8]

@@ -48,7 +48,7 @@ final class HSULink: Sendable {
         try await chip.setSerialRate(rate)
         line.send(HSUFrame.acknowledgmentBytes)
         try line.setRate(rate)
-        try await toTheEnd { try await Task.sleep(for: .milliseconds(2)) }
+        try await toTheEnd { try await Time.sleep(for: .milliseconds(2)) }
     }
 
     /// - Parameters:
@@ -62,11 +62,11 @@ final class HSULink: Sendable {
         }
         try await turn.take()
         defer { turn.pass() }
-        let start = ContinuousClock.now
+        let start = SerialLine.now
         let exchange = HSUExchange(command, preamble: preamble, limits: limits ?? self.limits, now: start)
         switch await line.perform(exchange) {
         case .success(let response):
-            ExchangeStopwatch.current?.add(.now - start)
+            ExchangeStopwatch.current?.add(SerialLine.now - start)
             return response
         case .failure(.cancelled): throw CancellationError()
         case .failure(let failure): throw failure.error

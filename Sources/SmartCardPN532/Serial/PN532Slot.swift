@@ -214,7 +214,7 @@ final class PN532Slot: Sendable {
         try await chip.cycleField()
         state.withLock { $0.isFieldOn = true }
         // A FeliCa card answers 20 ms after the field has come up (FeliCa Card User's Manual, 2.4.1).
-        try await Task.sleep(for: .milliseconds(21))
+        try await Time.sleep(for: .milliseconds(21))
     }
 
     private func find() async throws -> PN532Target? {
@@ -247,7 +247,7 @@ final class PN532Slot: Sendable {
                 state.shown = nil
                 state.watch?.cancel()
                 state.watch = Task { [weak self] in
-                    while !Task.isCancelled, await self?.look() == true { try? await Task.sleep(for: Self.interval) }
+                    while !Task.isCancelled, await self?.look() == true { try? await Time.sleep(for: Self.interval) }
                 }
             } else if let shown = state.shown {
                 continuation.yield(shown)

@@ -28,6 +28,9 @@ final class SerialLine: Sendable {
     private let state = Mutex(State())
     private let ended = Signal()
 
+    /// The kernel's time: it is at the other end of the line.
+    static var now: ContinuousClock.Instant { .now }
+
     /// Opens `path` exclusively.
     ///
     /// - Throws: `CardError` of kind `noReader`, `permissionDenied`, `readerBusy` or `unsupported`, caused by a
@@ -168,7 +171,7 @@ final class SerialLine: Sendable {
         tcflush(descriptor, TCIFLUSH)
         var event = HSUExchange.Event.started
         while true {
-            switch exchange.next(event, now: .now) {
+            switch exchange.next(event, now: Self.now) {
             case .finish(let result, let leaving):
                 if !leaving.isEmpty { _ = write(leaving) }
                 return result
@@ -199,7 +202,7 @@ final class SerialLine: Sendable {
                 pollfd(fd: descriptor, events: forBytes ? Int16(POLLIN) : 0, revents: 0),
                 pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0),
             ]
-            let rest = deadline.map { max(ContinuousClock.Instant.now.duration(to: $0), .zero).components }
+            let rest = deadline.map { max(Self.now.duration(to: $0), .zero).components }
             // Rounded up, to avoid waking early again and again.
             let milliseconds = rest.map { $0.seconds * 1000 + $0.attoseconds / 1_000_000_000_000_000 + 1 } ?? -1
             let count = poll(&descriptors, nfds_t(descriptors.count), Int32(clamping: milliseconds))

@@ -1,3 +1,5 @@
+import Waiting
+
 /// A phone's decision by the frames that a reader polls with: enhanced contactless polling, as kormax observed it.
 struct PhonePolling: Hashable, Sendable {
     /// The wish of a reader, as its last polling frame states it.
@@ -42,7 +44,7 @@ struct PhonePolling: Hashable, Sendable {
     private var requests: [RadioFrame.Modulation: Int] = [:]
     /// The reader's last wish.
     private(set) var wish: Wish?
-    private var fieldLoss: ContinuousClock.Instant?
+    private var fieldLoss: Time.Instant?
     private var isDeselected = false
     /// The reader has closed a session as it should, and the phone says so.
     private(set) var isDone = false
@@ -75,7 +77,7 @@ struct PhonePolling: Hashable, Sendable {
     mutating func deselect() { isDeselected = true }
 
     /// S(DESELECT) and a field that drops are the end.
-    mutating func loseField(at instant: ContinuousClock.Instant) {
+    mutating func loseField(at instant: Time.Instant) {
         guard isDeselected else {
             fieldLoss = instant
             return
@@ -85,7 +87,7 @@ struct PhonePolling: Hashable, Sendable {
     }
 
     /// Forgets the frames heard before the field dropped: after 300 ms, for transit after 750 ms.
-    mutating func regainField(at instant: ContinuousClock.Instant) {
+    mutating func regainField(at instant: Time.Instant) {
         guard let loss = fieldLoss else { return }
         var grace = Duration.milliseconds(300)
         if case .transit = wish { grace = .milliseconds(750) }

@@ -1,5 +1,6 @@
 import SmartCard
 import Synchronization
+import Waiting
 
 /// The passes of a phone, as a terminal sees them.
 protocol PhoneWallet: Sendable {
@@ -59,25 +60,22 @@ package final class WalletPhone: VirtualCard {
         /// The taps that found the phone locked, and whether this is one.
         var lockedTaps = 0
         var wasLocked = false
-        var firstLock: ContinuousClock.Instant?
+        var firstLock: Time.Instant?
         var isGiven = false
         var isMissed = false
         /// The phone does not show passes any more before the session ends.
         var isRouteClosed = false
         var hasLeft = false
-        var `return`: ContinuousClock.Instant?
+        var `return`: Time.Instant?
     }
 
     private let card: any VirtualCard
     private let configuration: Configuration
-    private let clock: @Sendable () -> ContinuousClock.Instant
+    private let time = Time.current
     private let state: Mutex<State>
 
-    init(
-        _ configuration: Configuration, over card: any VirtualCard,
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
-        (self.configuration, self.card, self.clock) = (configuration, card, clock)
+    init(_ configuration: Configuration, over card: any VirtualCard) {
+        (self.configuration, self.card) = (configuration, card)
         state = Mutex(State(wallet: configuration.wallet))
     }
 
@@ -90,7 +88,7 @@ package final class WalletPhone: VirtualCard {
     // MARK: The field
 
     package func notice(_ event: RadioEvent) -> Bool {
-        let now = clock()
+        let now = time.now
         return state.withLock { state in
             switch event {
             case .fieldOn: state.polling.regainField(at: now)
@@ -113,7 +111,7 @@ package final class WalletPhone: VirtualCard {
 
     package var answersAnyReader: Bool { configuration.screen != .closed }
 
-    private func isAway(_ state: State, _ now: ContinuousClock.Instant) -> Bool {
+    private func isAway(_ state: State, _ now: Time.Instant) -> Bool {
         state.return.map { now < $0 } ?? false
     }
 
@@ -151,7 +149,7 @@ package final class WalletPhone: VirtualCard {
 
     package func exchange(_ command: [UInt8]) -> [UInt8]? {
         enum Turn { case silent, answer(ResponseAPDU), card }
-        let now = clock()
+        let now = time.now
         let parsed = try? CommandAPDU(command)
         let turn = state.withLock { state -> Turn in
             guard !isAway(state, now), let offer = offer(state) else { return .silent }
@@ -174,13 +172,13 @@ package final class WalletPhone: VirtualCard {
         }
     }
 
-    private func lockStatus(_ state: State, _ now: ContinuousClock.Instant) -> StatusWord? {
+    private func lockStatus(_ state: State, _ now: Time.Instant) -> StatusWord? {
         let isBeforeUnlocking = configuration.unlockTime.map { time in state.firstLock.map { now < $0 + time } ?? true }
         guard state.lockedTaps < configuration.lockedTaps || isBeforeUnlocking ?? false else { return nil }
         return configuration.lockStatus ?? type(of: state.wallet).lockStatus
     }
 
-    private func note(_ outcome: WalletVisit.Outcome?, _ state: inout State, _ now: ContinuousClock.Instant) {
+    private func note(_ outcome: WalletVisit.Outcome?, _ state: inout State, _ now: Time.Instant) {
         switch outcome {
         case .given:
             state.isGiven = true

@@ -1,3 +1,5 @@
+package import Waiting
+
 /// A frame that a reader sends to every card in its field, while it has selected none: a request for cards, or a polling frame
 /// of enhanced contactless polling, which tells phones what the reader wants.
 public struct RadioFrame: Hashable, Sendable {
@@ -57,7 +59,7 @@ package struct RadioRecord: Hashable, Sendable {
     }
 
     package let event: Event
-    package let instant: ContinuousClock.Instant
+    package let instant: Time.Instant
 }
 
 /// Checksums of the radio protocols.

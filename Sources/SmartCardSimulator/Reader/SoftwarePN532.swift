@@ -1,3 +1,5 @@
+import Waiting
+
 /// A PN532 (NXP UM0701-02), inside a reader, whose host sees it through `FF 00 00 00`, or on a board: `D4` command in, `D5`
 /// response out, without the framing of the chip's own interfaces.
 ///
@@ -49,6 +51,8 @@ struct SoftwarePN532 {
     static let maximumCommand = 4096
 
     let revision: UInt8
+    /// A host calls on any thread.
+    let time = Time.current
     /// The cards on the reader, in the order in which they are found.  A card that was removed has to be selected again
     /// when it returns.
     var cards: [any VirtualCard] = [] {

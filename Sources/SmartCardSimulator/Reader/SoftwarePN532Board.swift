@@ -1,4 +1,5 @@
 import Synchronization
+import Waiting
 
 /// A PN532 board in software, set to HSU (NXP UM0701-02, 6.2): bytes in, bytes out, as its serial line carries them.
 ///
@@ -61,6 +62,9 @@ public final class SoftwarePN532Board: Sendable {
         get { state.withLock { $0.faults } }
         set { state.withLock { $0.faults = newValue } }
     }
+
+    /// The number of commands that the chip has begun.
+    package var commandCount: Int { state.withLock { $0.commandCount } }
 
     /// The transmissions to all cards since this was last emptied.
     package var radioRecords: [RadioRecord] {
@@ -128,7 +132,7 @@ private struct State {
     private var sleep = Self.wakingEdges
     private var lastAnswer: [UInt8] = []
     /// A command that looks for cards and has found none so far, and the time at which its search ends.
-    private var search: (command: [UInt8], end: ContinuousClock.Instant)?
+    private var search: (command: [UInt8], end: Time.Instant)?
 
     var faults: [PN532BoardFault] = [] {
         didSet {
@@ -142,6 +146,7 @@ private struct State {
     private var arguments: [PN532BoardFault.Kind: Int] = [:]
     private var cardFaults = SoftwareReaderFaults()
     private var frames = 0
+    private(set) var commandCount = 0
     private var damaged = 0
     private var generator: UInt64 = 0
 
@@ -188,6 +193,7 @@ private struct State {
     }
 
     private mutating func carryOut(_ command: [UInt8]) {
+        commandCount += 1
         chip.cardTime = .zero
         let code = command.count > 1 ? command[1] : nil
         if arguments[.endlessExtension] != nil, code == 0x40 || code == 0x42 { return }
@@ -203,7 +209,7 @@ private struct State {
             if code == 0x16 { sleep = Self.wakingEdges }
             return
         }
-        search = (command, .now + patience)
+        search = (command, chip.time.now + patience)
         // A search of an hour or more has no scheduled answer.
         if patience < .seconds(3600) { answer(response, delay: patience) }
     }
@@ -222,7 +228,7 @@ private struct State {
 
     /// Repeats a pending search after a card has arrived.
     mutating func searchAgain() {
-        guard let (command, end) = search, end > .now,
+        guard let (command, end) = search, end > chip.time.now,
             let response = chip.execute(command.dropFirst(), faults: &cardFaults), response.count > 2
         else { return }
         abort()

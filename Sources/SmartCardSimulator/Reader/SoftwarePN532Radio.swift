@@ -1,3 +1,5 @@
+import Waiting
+
 /// The chip's transmissions to all cards, and their form on the air (PN532/C1 data sheet, 8.6.23).
 extension SoftwarePN532 {
     /// The registers of the contactless interface unit that a host changes in order to send frames of its own.
@@ -19,7 +21,7 @@ extension SoftwarePN532 {
 
     mutating func record(_ event: RadioRecord.Event) {
         if records.count == Self.maximumRecords { records.removeFirst(Self.maximumRecords / 2) }
-        records.append(RadioRecord(event: event, instant: .now))
+        records.append(RadioRecord(event: event, instant: time.now))
     }
 
     // MARK: Requests for cards

@@ -259,9 +259,10 @@ private final class VirtualSlot: Sendable {
             device.willTransferIn(endpoint: SoftwareACR122U.Endpoint.interruptIn)
             guard let message = try? await interruptIn.next(by: nil) else { break }
             // NotifySlotChange (USB CCID 1.10, 6.3.1): bit 0 is presence.  Only a hint, except that the slot has been
-            // empty, however short.
-            guard message.bytes.count >= 2, message.bytes[0] == 0x50 else { continue }
-            if message.bytes[1] & 0x01 == 0 { show(.empty) }
+            // empty, however short.  A later one must not be told after a look that has seen what it tells.
+            let changes = ([message] + interruptIn.takeDue()).map(\.bytes).filter { $0.count >= 2 && $0[0] == 0x50 }
+            guard !changes.isEmpty else { continue }
+            if changes.contains(where: { $0[1] & 0x01 == 0 }) { show(.empty) }
             await look()
         }
         let streams = state.withLock { state in
@@ -313,11 +314,11 @@ private final class VirtualSlot: Sendable {
             return state.sequence
         }
         let command = CCIDCommand(kind: kind, sequence: sequence, data: data).bytes
-        let start = ContinuousClock.now
+        let start = Time.now
         device.transferOut(endpoint: SoftwareACR122U.Endpoint.bulkOut, command)
 
-        let end = ContinuousClock.now + limit * 10
-        var deadline = ContinuousClock.now + limit
+        let end = Time.now + limit * 10
+        var deadline = Time.now + limit
         var strangers = 0
         while strangers < 10 {
             device.willTransferIn(endpoint: SoftwareACR122U.Endpoint.bulkIn)
@@ -338,7 +339,7 @@ private final class VirtualSlot: Sendable {
                 ExchangeStopwatch.current?.add(frame.due - start)
                 return answer
             }
-            deadline = min(ContinuousClock.now + limit * max(Int(answer.error), 1), end)
+            deadline = min(Time.now + limit * max(Int(answer.error), 1), end)
         }
         throw strangers > 0 ? CardError(.malformedAnswer, "an answer to another command") : CardError(.readerTimeout)
     }
@@ -346,7 +347,7 @@ private final class VirtualSlot: Sendable {
 
 /// The frames received from one IN endpoint.  One task at a time reads it.
 private final class Inbox: Sendable {
-    typealias Frame = (bytes: [UInt8], due: ContinuousClock.Instant)
+    typealias Frame = (bytes: [UInt8], due: Time.Instant)
 
     private struct State {
         var frames: [Frame] = []
@@ -355,16 +356,18 @@ private final class Inbox: Sendable {
 
     private enum Sight {
         case frame(Frame)
-        case waiting(until: ContinuousClock.Instant?)
+        case waiting(until: Time.Instant?)
         case closed
     }
 
+    /// Frames come on any thread.
+    private let time = Time.current
     private let state = Mutex(State())
     private let changed = Signal()
 
     func put(_ bytes: [UInt8], after delay: Duration) {
         state.withLock { state in
-            let due = ContinuousClock.now + delay
+            let due = time.now + delay
             state.frames.append((bytes, max(due, state.frames.last?.due ?? due)))
         }
         changed.send()
@@ -379,13 +382,23 @@ private final class Inbox: Sendable {
         state.withLock { $0.frames = [] }
     }
 
+    /// Returns and removes the frames that are due now.
+    func takeDue() -> [Frame] {
+        let now = time.now
+        return state.withLock { state in
+            let due = state.frames.prefix { $0.due <= now }
+            state.frames.removeFirst(due.count)
+            return Array(due)
+        }
+    }
+
     /// The next frame, once it is due; nil when the deadline passes first.
     ///
     /// - Throws: `CardError` of kind `readerGone`; `CancellationError`.
-    func next(by deadline: ContinuousClock.Instant?) async throws -> Frame? {
+    func next(by deadline: Time.Instant?) async throws -> Frame? {
         while true {
             try Task.checkCancellation()
-            let now = ContinuousClock.now
+            let now = time.now
             let sight: Sight = state.withLock { state in
                 if state.isClosed { return .closed }
                 guard let first = state.frames.first else { return .waiting(until: nil) }

@@ -29,7 +29,9 @@ public final class TraceRecorder: Sendable {
     }
 
     private let state: Mutex<State>
-    private let start = ContinuousClock.now
+    /// Exchanges end on any thread.
+    private let time = Time.current
+    private let start = Time.now
 
     public init(_ writer: sending TraceWriter) { state = Mutex(State(writer: writer)) }
 
@@ -45,7 +47,7 @@ public final class TraceRecorder: Sendable {
     fileprivate func record(_ what: TraceEvent.What, at time: Duration?) -> Duration {
         state.withLock { state in
             // Read under the lock, so that no later event is written first.
-            let now = ContinuousClock.now - start
+            let now = self.time.now - start
             guard state.failure == nil else { return now }
             // Each program that watches the slot receives the same change.
             switch what {

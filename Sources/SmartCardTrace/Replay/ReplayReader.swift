@@ -302,7 +302,7 @@ private final class Player: Sendable {
         if scale > 0 {
             // A duration may be more than a hundred years here.
             let seconds = min((exchange.duration / .seconds(1)) * scale, 1e9)
-            try await Task.sleep(for: .seconds(seconds))
+            try await Time.sleep(for: .seconds(seconds))
         }
         guard let answer = exchange.answer else {
             let text = ReplayScript.Exchange.text(layer, command, isHidden: hidden.contains(exchange.event))

@@ -1,3 +1,5 @@
+#include <sys/syscall.h>
+
 /// The state in which each process of the tests begins, set before main so that no test that comes early decides for others.
 ///
 /// - TMPDIR: a folder of the test run, removed when its process exits, with all that killed programs left in it.  Programs
@@ -9,3 +11,6 @@
 
 /// Returns the value of PCSCLITE_CSOCK_NAME.
 const char *test_pcscd_socket(void);
+
+/// The system calls of a thread that sleeps for a time and waits for nobody, as `/proc/self/task/*/syscall` has them.
+enum { test_nanosleep = SYS_nanosleep, test_clock_nanosleep = SYS_clock_nanosleep };
