@@ -11,8 +11,8 @@ import Waiting
 package final class LibUSBBus: USBBus {
     private struct State {
         var context: LibUSBContext?
-        /// The devices in sysfs at the last look.
-        var seen: Set<USBAddress> = []
+        /// The devices that sysfs and libusb's list did not agree on when libusb was last asked anew.
+        var hidden: Set<USBAddress> = []
     }
 
     private let state = Lock(State())
@@ -30,7 +30,7 @@ package final class LibUSBBus: USBBus {
     /// - Parameters:
     ///   - isTold: nil to ask the system: events come from udevd, which containers lack.
     ///   - refusal: the status with which a request for libusb's reports fails; nil to ask libusb.
-    ///   - pause: the time between two looks without reports.
+    ///   - pause: the time between two looks without reports, and the time that udev has for one.
     ///   - logger: receives a warning if libusb does not report.
     package init(
         isTold: Bool? = nil, refusal: USBStatus? = nil, pause: Duration = .seconds(1),
@@ -42,13 +42,28 @@ package final class LibUSBBus: USBBus {
     }
 
     package func devices() async throws(USBError) -> [USBDevice] {
-        let context = try openContext()
-        let devices = try await context.queue.blocking { () throws(USBError) in try context.devices() }
+        // From here on no message of udev is missed.
+        let tidings = watchers.stream()
+        let devices = try await openContext().list()
         // Whether udev tells libusb of everything is not known: a container can see udev's files and not hear it, messages are
-        // lost, and a mock bus can go.  What the kernel shows is looked at each time.
-        guard isStale(devices) else { return devices }
-        let new = try renewedContext()
-        return try await new.queue.blocking { () throws(USBError) in try new.devices() }
+        // lost, and a mock bus can go.  So each call compares the list with what the kernel shows.
+        guard difference(from: devices) != nil else { return devices }
+        if isTold, try openContext().isTold {
+            // udev tells of a device once it has given the node to its group, a little after the kernel shows it.
+            try? await waiting(atMost: pause) { [self] in
+                for await _ in tidings { if try await difference(from: openContext().list()) == nil { break } }
+            }
+            guard !Task.isCancelled else { return devices }
+        }
+        let context = try openContext()
+        let later = try await context.list()
+        guard let difference = difference(from: later) else { return later }
+        let renewed = try await renew(context, for: difference).list()
+        // Where they agree now, that is noted.
+        _ = self.difference(from: renewed)
+        // The new context knows the device and is told nothing more of it, while its node may still be closed to this program.
+        if isTold, !Self.addresses(renewed).isSubset(of: Self.addresses(later)) { lookAgain() }
+        return renewed
     }
 
     package func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
@@ -68,7 +83,7 @@ package final class LibUSBBus: USBBus {
             let timer = Task {
                 // A look at the bus wakes several threads.  Some follow a change, as a node's owner is set after the node.
                 var (seen, due): (Set<USBAddress>?, Int) = (nil, 0)
-                while (try? await Task.sleep(for: pause)) != nil {
+                while (try? await Time.sleep(for: pause)) != nil {
                     let present = Sysfs.devices
                     let isHidden = present == nil && access("/dev/bus/usb", F_OK) == 0
                     due = isHidden || present != seen ? Self.looks : due - 1
@@ -84,12 +99,27 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// Returns true if the bus has changed since the last look but `devices` has not.
-    private func isStale(_ devices: [USBDevice]) -> Bool {
-        let present = Sysfs.devices ?? []
+    /// Returns what sysfs shows and `devices` lacks, and the reverse; nil if that is nothing, or what no new context has changed.
+    private func difference(from devices: [USBDevice]) -> Set<USBAddress>? {
+        let difference = (Sysfs.devices ?? []).symmetricDifference(Self.addresses(devices))
         return state.withLock { state in
-            defer { state.seen = present }
-            return state.seen != present && Set(devices.map { USBAddress(bus: $0.bus, device: $0.address) }) != present
+            // They agree: what differs from now on is new.
+            if difference.isEmpty { state.hidden = [] }
+            return difference == state.hidden ? nil : difference
+        }
+    }
+
+    private static func addresses(_ devices: [USBDevice]) -> Set<USBAddress> {
+        Set(devices.map { USBAddress(bus: $0.bus, device: $0.address) })
+    }
+
+    /// Has those who watch the bus look at it some times more.
+    private func lookAgain() {
+        Task { [watchers, pause] in
+            for _ in 0..<Self.looks {
+                try await Time.sleep(for: pause)
+                watchers.send(())
+            }
         }
     }
 
@@ -109,10 +139,16 @@ package final class LibUSBBus: USBBus {
     }
 
     /// Returns a context that has looked at the bus anew.  The last link over the old context releases it.
-    private func renewedContext() throws(USBError) -> LibUSBContext {
-        let new = try LibUSBContext(watchers, refusal: refusal)
-        state.withLock { $0.context = new }
-        return new
+    ///
+    /// - Parameter difference: what is wrong with the old one's list.
+    private func renew(_ old: LibUSBContext, for difference: Set<USBAddress>) throws(USBError) -> LibUSBContext {
+        try state.withLock { (state) throws(USBError) in
+            // Another call may have been quicker.
+            if let context = state.context, context !== old { return context }
+            let new = try LibUSBContext(watchers, refusal: refusal)
+            (state.context, state.hidden) = (new, difference)
+            return new
+        }
     }
 }
 
@@ -195,7 +231,11 @@ private final class LibUSBContext: @unchecked Sendable {
 
     // MARK: Devices
 
-    func devices() throws(USBError) -> [USBDevice] {
+    func list() async throws(USBError) -> [USBDevice] {
+        try await queue.blocking { [self] () throws(USBError) in try devices() }
+    }
+
+    private func devices() throws(USBError) -> [USBDevice] {
         try withDevices { list in list.compactMap { USBDevice($0) } }
     }
 

@@ -2,6 +2,8 @@ package import SmartCardSimulator
 package import SmartCardSimulatorHosts
 package import SmartCardUSB
 import Synchronization
+import TestSupport
+import Testing
 
 /// The mock USB bus of a preloaded process.  There is one for as long as the process lives, since libusb listens to the
 /// udev that it found first.
@@ -40,12 +42,11 @@ package final class MockBus: Sendable {
     }
 
     private func wait<R>(for find: ([USBReader]) -> R?) async throws -> R {
-        for _ in 0..<6000 {
-            if let found = find(try await USBReaders().readers()) { return found }
-            try await Task.sleep(for: .milliseconds(10))
+        var found: R?
+        try await TestSupport.wait(for: "what libusb sees") {
+            found = find(try await USBReaders().readers())
+            return found != nil
         }
-        throw Unseen()
+        return try #require(found)
     }
-
-    private struct Unseen: Error {}
 }

@@ -2,6 +2,7 @@ import Dispatch
 package import SmartCardSimulator
 package import Synchronization
 package import USBDevices
+import Waiting
 
 /// A USB bus in this process, for software devices: what libusb is to real ones.
 package final class SoftwareUSBBus: USBBus {
@@ -115,7 +116,7 @@ private final class SoftwareUSBLink: USBLink {
     private struct State {
         var isOpen = true
         var isReleased = false
-        var frames: [UInt8: [(bytes: [UInt8], due: ContinuousClock.Instant)]] = [:]
+        var frames: [UInt8: [(bytes: [UInt8], due: Time.Instant)]] = [:]
         var readers: [UInt8: Reader] = [:]
         var readerCount = 0
     }
@@ -124,11 +125,12 @@ private final class SoftwareUSBLink: USBLink {
         let number: Int
         let count: Int
         let completion: Completion
+        var limit: Time.Deadline?
     }
 
     private let device: any SoftwareUSBDevice
     private let bus: SoftwareUSBBus
-    private let timers = DispatchQueue(label: "software-usb")
+    private let time = Time.current
     private let completions = DispatchQueue(label: "software-usb-completions")
     private let state = Mutex(State())
 
@@ -141,7 +143,7 @@ private final class SoftwareUSBLink: USBLink {
             case .ready(let endpoint, let bytes, let delay):
                 let bytes = endpoint == 0x82 ? bus.tamper?(bytes) ?? bytes : bytes
                 state.withLock { state in
-                    let due = ContinuousClock.now + delay
+                    let due = time.now + delay
                     let last = state.frames[endpoint]?.last?.due ?? due
                     state.frames[endpoint, default: []].append((bytes, max(due, last)))
                 }
@@ -171,10 +173,16 @@ private final class SoftwareUSBLink: USBLink {
         guard let number else { return completion(.failure(.noDevice)) }
         bus.use.withLock { $0.transfers += 1 }
         match(endpoint)
-        guard let timeout, state.withLock({ $0.readers[endpoint]?.number == number }) else { return }
-        timers.asyncAfter(deadline: .now() + .nanoseconds(timeout.nanoseconds)) { [weak self] in
+        guard let timeout else { return }
+        let limit = time.deadline(after: timeout) { [weak self] in
             self?.finish(endpoint, number: number, .failure(.timeout))
         }
+        let isWaiting = state.withLock { state in
+            guard state.readers[endpoint]?.number == number else { return false }
+            state.readers[endpoint]?.limit = limit
+            return true
+        }
+        if !isWaiting { limit.lift() }
     }
 
     func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion) {
@@ -215,9 +223,10 @@ private final class SoftwareUSBLink: USBLink {
     }
 
     private func complete(_ reader: Reader, _ result: Result<[UInt8], USBStatus>) {
+        reader.limit?.lift()
         bus.use.withLock { $0.transfers -= 1 }
         // On another thread than the call's, as with libusb.
-        completions.async { reader.completion(result) }
+        completions.async { [time] in time.run { reader.completion(result) } }
     }
 
     /// Gives the oldest frame that is due to who reads.
@@ -227,7 +236,7 @@ private final class SoftwareUSBLink: USBLink {
             guard let first = state.frames[endpoint]?.first, let reader = state.readers[endpoint] else {
                 return (nil, nil)
             }
-            let now = ContinuousClock.now
+            let now = time.now
             guard first.due <= now else { return (nil, first.due - now) }
             state.frames[endpoint]?.removeFirst()
             state.readers[endpoint] = nil
@@ -237,15 +246,9 @@ private final class SoftwareUSBLink: USBLink {
             complete(reader, frame.count > reader.count ? .failure(.overflow) : .success(frame))
         }
         guard let wait else { return }
-        timers.asyncAfter(deadline: .now() + .nanoseconds(wait.nanoseconds)) { [weak self] in
+        _ = time.deadline(after: wait) { [weak self] in
             self?.match(endpoint)
         }
-    }
-}
-
-extension Duration {
-    fileprivate var nanoseconds: Int {
-        Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
     }
 }
 
