@@ -198,8 +198,11 @@ package actor PCSCReaderLink: ReaderLink {
 
     package func releaseCard() async {
         guard let direct = try? await direct() else { return }
-        card = nil
-        await direct.disconnect(.powerOff)
+        // A card that pcscd has not found is left alone: pcscd would say from then on that a card is there, without an answer to
+        // reset and after the card has left, until it finds another one.
+        let holdsCard = (try? await direct.status())?.atr.bytes.isEmpty == false
+        if card === direct { card = nil }
+        await direct.disconnect(holdsCard ? .powerOff : .leave)
     }
 
     package func close() async {
@@ -296,13 +299,13 @@ func whileHeldByOthers<R>(
     atMost timeout: Duration, isolation: isolated (any Actor)? = #isolation,
     _ attempt: () async throws -> R
 ) async throws -> R {
-    let deadline = ContinuousClock.now + timeout
+    let deadline = Time.now + timeout
     var pause = Duration.milliseconds(5)
     while true {
         do {
             return try await attempt()
-        } catch let error as CardError where error.kind == .sharing && ContinuousClock.now < deadline {
-            try await Task.sleep(for: min(pause, deadline - .now))
+        } catch let error as CardError where error.kind == .sharing && Time.now < deadline {
+            try await Time.sleep(for: min(pause, deadline - Time.now))
             pause = min(pause * 2, .milliseconds(50))
         }
     }

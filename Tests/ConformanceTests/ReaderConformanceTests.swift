@@ -10,18 +10,18 @@ import USBTestSupport
     }
 }
 
-/// The requirements, through Debian's pcscd, a daemon for each; in the fast tier some of them.
+/// The requirements, through Debian's pcscd, a daemon for each.
 @Suite(.pcscExclusive, .serialized) struct PCSCConformanceTests {
     @Test(
         .enabled(if: Obstacle.umockdev == nil, "\(Obstacle.umockdev ?? "")"),
-        arguments: Tier.few(Requirement.all, 4))
+        arguments: Requirement.all)
     func pcscOverUMockdev(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "umockdev"))
     }
 
     @Test(
         .enabled(if: Obstacle.vpcd == nil, "\(Obstacle.vpcd ?? "")"),
-        arguments: Tier.few(Requirement.all.filter(\.needs.isEmpty), 2))
+        arguments: Requirement.all.filter(\.needs.isEmpty))
     func pcscOverVPCD(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "vpcd"))
     }
