@@ -253,7 +253,7 @@ export interface BridgeEvents {
   lost: { code: number };
   /** The host is not the one that served this page, or speaks another version: there is no second try. */
   refused: BridgeError;
-  /** An event of the host was dispatched, and every answer before it: what drives a page can wait until that is drawn. */
+  /** The listeners of an event of the host have been called, and every answer before it was given.  What drives a page waits for it. */
   told: { sequence: number };
   "host.ready": { hostVersion: string; protocolVersion: number; timestamp: unknown; snapshot: Snapshot };
   "host.background": Record<string, unknown>;

@@ -349,13 +349,16 @@ export class KioskBridge extends EventTarget {
     // A gap means that something was missed: a new connection brings the whole state.
     if (!Number.isSafeInteger(data.sequence) || data.sequence !== this.#sequence + 1) return this.#drop(4400);
     this.#sequence = data.sequence;
+    const socket = this.#socket;
     if (Object.hasOwn(events, action) && !conforms(data, events[action])) return this.#drop(4400);
-    this.#dispatch(action, data);
-    if (action === "host.ready") {
-      this.#dispatch("open", data.snapshot);
-      this.#settleWaiting();
-    }
-    this.#dispatch("told", { sequence: data.sequence });
+    // Whoever hears it may end the connection.
+    const tell = (name, detail) => {
+      if (this.#socket === socket) this.#dispatch(name, detail);
+      return this.#socket === socket;
+    };
+    tell(action, data);
+    if (action === "host.ready" && tell("open", data.snapshot)) this.#settleWaiting();
+    tell("told", { sequence: data.sequence });
   }
 
   #dispatch(name, detail) {

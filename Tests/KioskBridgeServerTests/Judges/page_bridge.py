@@ -125,6 +125,14 @@ async def bridge(bench):
     host.event("host.locale", locale="de")
     await page.until("noted.at(-1)[0] === 'host.locale' && noted.at(-1)[1].locale === 'de'")
 
+    # Nothing is told of a connection that an event's listener has ended.
+    await page.eval("""(() => { one.on('told', () => noted.push(['told']));
+      const off = one.on('host.locale', () => { off(); one.close(); }); })()""")
+    host.event("host.locale", locale="en")
+    await page.until("noted.at(-1)[0] === 'lost'", "the connection's end as the last that is told of it")
+    await page.eval("one.connect()")
+    await page.until("one.isOpen")
+
     # Back-off, a token for each try, and requests that wait for the next connection.
     host.down = True
     used = host.requests

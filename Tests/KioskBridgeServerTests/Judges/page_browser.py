@@ -247,7 +247,7 @@ class Page:
                 requestAnimationFrame(() => requestAnimationFrame(() => done(0)))))""")
 
     async def click(self, action):
-        """Puts a finger on a control and lifts it, and waits until the control was pressed.
+        """Puts a finger on a control and lifts it, waits until the control was pressed, and returns the place.
 
         The browser looks what lies under a finger when that is lifted.  Of a mouse's button it wants the same element at both ends:
         a view that is drawn anew between the two swallows the press.
@@ -257,16 +257,14 @@ class Page:
         x, y = await self.until(AIM % {"selector": json.dumps(selector)}, f"control {action}")
         while not self.presses.empty():
             self.presses.get_nowait()
-        # Both at once: a finger that rests is another gesture.
-        await asyncio.gather(self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}]),
-                             self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[]))
+        await self.touch(x, y)
         while True:
             try:
                 kind, is_control, what = await asyncio.wait_for(self.presses.get(), PATIENCE)
             except asyncio.TimeoutError:
                 raise AssertionError(f"no finger came to {action}")
             if kind == "click" and is_control:
-                return
+                return x, y
             if kind != "mouseup" and not is_control:
                 raise AssertionError(f"a finger for {action} came to {what}")
             if kind == "mouseup":
@@ -276,6 +274,12 @@ class Page:
                     pass
                 if self.presses.empty():
                     raise AssertionError(f"the press of {action} was swallowed at {what}")
+
+    async def touch(self, x, y):
+        """Puts a finger on a place, whatever lies there, and lifts it."""
+        # Both at once: a finger that rests is another gesture.
+        await asyncio.gather(self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}]),
+                             self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[]))
 
     async def key(self, name, modifiers=0):
         code = {"key": name, "code": name if name != " " else "Space", "windowsVirtualKeyCode": KEYS.get(name, 0),

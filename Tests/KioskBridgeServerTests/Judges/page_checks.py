@@ -142,8 +142,8 @@ def trees(walk):
     return {file.stem for file in TREES.glob("*.txt") if file.stem.startswith("checkout") == (walk is checkout_tour)}
 
 
-async def views(bench, walk=tour):
-    """Each view: axe-core finds nothing, and a screen reader is told what the golden file says."""
+async def with_judge(bench, walk):
+    """In each view axe-core finds nothing, and a screen reader is told what the golden file says.  Returns the views."""
     axe = (Path(__import__("axe_core_python").__file__).parent / "axe.min.js").read_text()
     seen = set()
 
@@ -160,8 +160,38 @@ async def views(bench, walk=tour):
             bench.expect(False, f"{name}:\n" + "\n".join(difference))
 
     await with_trees(bench, judge, walk)
-    unseen = trees(walk) - seen
+    return seen
+
+
+async def views(bench, walk=tour):
+    unseen = trees(walk) - await with_judge(bench, walk)
     bench.expect(not unseen, f"views that were not reached: {unseen}")
+
+
+async def glance(bench):
+    """Three views as all others: plain, then large in forced colors and narrow, and right to left; nothing is cut off."""
+    async def walk(host, page, stop):
+        await page.view("launcher")
+        await stop("launcher")
+        await page.click("journey.payment")
+        await page.view("order")
+        await stop("order")
+        await page.click("action.cancel")
+        await to_key(page)
+        await stop("key")
+
+    await with_judge(bench, walk)
+    for query, media in [("?locale=pseudo", {}), ("", {"forced_colors": "active", "prefers_reduced_motion": "reduce"})]:
+        page = await bench.page(await bench.host(), query, **media)
+
+        async def stop(name):
+            if media and name == "launcher":
+                await page.click("tools.large")
+            for width, height in [(540, 960), (320, 640)] if media else SIZES.values():
+                await page.resize(width, height)
+                await inspect(bench, page, f"{name} at {width} x {height}{query}")
+
+        await walk(None, page, stop)
 
 
 async def checkout_views(bench):
@@ -431,14 +461,14 @@ async def idle(bench):
     later.give(None)
 
 
-GROUPS = {"once": once, "pictures": pictures, "documentation": documentation, "write": write, "sources": sources, "speed": speed, "texts": texts, "views": views,
+GROUPS = {"once": once, "glance": glance, "pictures": pictures, "documentation": documentation, "write": write, "sources": sources, "speed": speed, "texts": texts, "views": views,
           "pseudo": pseudo, "enlarged": enlarged, "keyboard": keyboard, "payments": payments, "documents": documents,
           "service": service, "bridge": bridge, "idle": idle, "customers": customers}
-CHECKS = [name for name in GROUPS if name not in ("once", "pictures", "documentation", "write")]
+CHECKS = [name for name in GROUPS if name not in ("once", "glance", "pictures", "documentation", "write")]
 CHECKOUT = {"checkout-views": checkout_views, "checkout-form": checkout_form, "checkout-ways": checkout_ways,
             "checkout-code": checkout_code, "checkout-states": checkout_states}
 GROUPS |= CHECKOUT
 # What is measured runs alone; of the others one of each lane at a time.
 ALONE, LANES = ["sources", "once", "speed"], [["views", "pseudo", "enlarged", "keyboard", "texts"], ["customers", "documents"],
-                                      ["bridge", "idle", "payments", "service"],
+                                      ["bridge", "idle", "payments", "service"], ["glance"],
                                       ["checkout-views"], ["checkout-form", "checkout-ways", "checkout-code", "checkout-states"]]
