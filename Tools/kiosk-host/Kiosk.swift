@@ -50,12 +50,14 @@ import TravelDocument
             readerByHand = reader.device
             introduction.append("Reader: virtual; cards are put on it by lines on standard input")
         } else if let reader {
+            let (document, card) = (options.document ?? VirtualCustomer.document, options.card ?? VirtualCustomer.card)
             let customer = VirtualCustomer(
-                reader.device, document: options.document, card: options.card, pause: .milliseconds(options.pause))
+                reader.device, document: document, card: card,
+                pause: .milliseconds(options.pause ?? VirtualCustomer.pause))
             customer.follow(host, service?.reader)
             self.customer = customer
             introduction += [
-                "Reader: virtual, with the document “\(options.document)” and the card “\(options.card)”",
+                "Reader: virtual, with the document “\(document)” and the card “\(card)”",
                 "The virtual passport opens with the card access number 123456",
             ]
         }

@@ -44,17 +44,17 @@ struct KioskHost: AsyncParsableCommand {
     @Flag(help: "Use a software reader, on which virtual documents and phones are put, and a payment sandbox.")
     var virtual = false
 
-    @Option(help: .init("The virtual document.", valueName: "name"))
-    var document = "passport"
+    @Option(help: .init("The virtual document. (default: \(VirtualCustomer.document))", valueName: "name"))
+    var document: String?
 
-    @Option(help: .init("The virtual card or phone.", valueName: "name"))
-    var card = "phone-apple"
+    @Option(help: .init("The virtual card or phone. (default: \(VirtualCustomer.card))", valueName: "name"))
+    var card: String?
 
     @Option(
         help: .init(
-            "The time after which the virtual customer puts down what is asked for, in milliseconds; with 0 the reader notices it at once, too.",
+            "The time after which the virtual customer puts down what is asked for, in milliseconds; with 0 the reader notices it at once, too. (default: \(VirtualCustomer.pause))",
             valueName: "milliseconds"))
-    var pause = 1000
+    var pause: Int?
 
     @Flag(
         name: .customLong("by-hand"),
@@ -181,6 +181,9 @@ struct KioskHost: AsyncParsableCommand {
         guard virtual || fault.isEmpty && !byHand else {
             throw ValidationError("--fault and --by-hand go with --virtual.")
         }
+        guard virtual && !byHand || document == nil && card == nil && pause == nil else {
+            throw ValidationError("--document, --card and --pause go with --virtual, and not with --by-hand.")
+        }
         guard browser || browserArguments.isEmpty else {
             throw ValidationError("--browser-argument goes with --browser.")
         }
@@ -190,13 +193,13 @@ struct KioskHost: AsyncParsableCommand {
         guard language.map({ Locale.Language(identifier: $0).languageCode?.isISOLanguage == true }) ?? true else {
             throw ValidationError("--language: a language tag such as de or fr-FR.")
         }
-        for name in virtual ? [document, card] : [] where Demonstration.card(name) == nil {
+        for name in virtual ? [document, card].compactMap(\.self) : [] where Demonstration.card(name) == nil {
             throw ValidationError("no card “\(name)”: virtual-reader --list-cards shows them")
         }
         guard (1...86_400).contains(metricsInterval) else {
             throw ValidationError("--metrics-interval takes 1 to 86400")
         }
-        guard (0...60_000).contains(pause) else { throw ValidationError("--pause takes 0 to 60000") }
+        guard pause.map((0...60_000).contains) ?? true else { throw ValidationError("--pause takes 0 to 60000") }
         do { _ = try faults } catch { throw ValidationError("\(error): virtual-reader --list-faults shows them") }
     }
 

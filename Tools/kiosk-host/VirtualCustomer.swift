@@ -6,6 +6,9 @@ import SmartCardSimulator
 
 /// A customer of the software reader: puts there what the kiosk asks for, and takes it away.
 @MainActor final class VirtualCustomer {
+    /// The default document and card, and the milliseconds that pass before one is put down.
+    nonisolated static let (document, card, pause) = ("passport", "phone-apple", 1000)
+
     private let device: SoftwareACR122U
     private let document: String
     private let card: String

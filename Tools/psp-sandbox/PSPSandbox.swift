@@ -69,8 +69,8 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"kind", "calls": 3, "status": 403}
               GET  /faults         {"fault": …, "delayed"}: the number of calls that
                                    wait to be performed late
-              POST /delayed        performs them now
-                                   {"performed"}: their number, when they are done
+              POST /delayed        performs those calls now
+                                   {"performed"}: how many, once they are performed
 
             cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: DUKPT envelopes are not opened here. \
             amount, currency and type must be those for which the card was read. receiptFacts are the kernel's data for a \
@@ -82,7 +82,8 @@ struct PSPSandbox: AsyncParsableCommand {
             FAULTS
               POST /faults replaces the previous fault; "calls": 0 ends it. kind is "refused": every request of the merchant \
             is refused, with that status or 403, and has no effect; "declined": payments are declined, regardless of their \
-            amount; "late": answers are late; "delayed": the call is performed late, or at POST /delayed, even if its caller has left; "lost": \
+            amount; "late": answers are late; "delayed": the call is performed late, or when \
+            POST /delayed asks for it, even if its caller has left; "lost": \
             the call is performed, and the connection is closed without an answer. The last four apply to payments, \
             refunds, batches, and the tokens, payments and challenges of checkouts only.
 
