@@ -27,7 +27,9 @@ struct CheckoutPageTests {
         case states
     }
 
-    @Test(.thorough("every view of the checkout in four sizes with axe-core; a customer stays"))
+    @Test(
+        .thorough(
+            "every view of the checkout in four sizes with axe-core; a customer stays, and three views with PageTests"))
     func tours() async throws { try await PageJudge.run(Group.allCases.map { "checkout-\($0)" }) }
 
     /// Customers at `kiosk-host`, each with another way to pay; all of them where none is named.

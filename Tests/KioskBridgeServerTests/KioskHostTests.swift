@@ -74,12 +74,13 @@ import Testing
 
     @Test(
         "C13 A service that is killed during a tap pays nothing twice: the page says what is not known, and the next customer pays",
-        .thorough("a kiosk is killed and started again, four times; a link that is lost stays with PageTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
-        arguments: [
-            ("before the card", "nothing"), ("while the card is read", "nothing"), ("after the approval", "declined"),
-            ("before the approval", "declined"),
-        ])
+        arguments: Tier.first(
+            [("before the approval", "declined")],
+            then: [
+                ("before the card", "nothing"), ("while the card is read", "nothing"),
+                ("after the approval", "declined"),
+            ]))
     func killed(_ moment: String, _ booked: String) async throws {
         let outcome = try await trial("killed", moment)
         let line =
@@ -89,7 +90,6 @@ import Testing
 
     @Test(
         "C13 The second of two pages says so, and comes in when the first is closed",
-        .thorough("two pages in Chromium; that the server refuses the second stays with SocketTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func pages() async throws {
         #expect(
@@ -116,7 +116,6 @@ import Testing
 
     @Test(
         "C11 A payment is made while 10,000 messages of its page wait; a kiosk with nothing to do does not wake up",
-        .thorough("six payments, and seconds without any; a page that is held back stays with SocketTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         arguments: ["flood", "idle"])
     func numbers(_ name: String) async throws {
@@ -125,7 +124,7 @@ import Testing
 
     @Test(
         "C13 Neither page nor service grow with their customers",
-        .thorough("sixty customers; one of them stays"),
+        .thorough("sixty customers; that the next one finds nothing of the last stays with PageTests"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"))
     func customers() async throws {
         // Benchmarks/run bridge has 1,000 of them.
@@ -134,7 +133,6 @@ import Testing
 
     @Test(
         "C13 With the managed policies Chromium opens the kiosk's page and nothing else",
-        .thorough("a Chromium of its own for a file of policies"),
         .enabled(if: Program.isInstalled("chromium"), "chromium is not installed"),
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
     func policies() async throws {
@@ -222,7 +220,8 @@ import Testing
             (["--amount", "1.234"], "is no amount"), (["--currency", "XXQ"], "is no currency"),
             (["--virtual", "--document", "none"], "no card “none”"), (["--pause", "-1"], "--pause"),
             (["--virtual", "--fault", "none"], "no fault is called 'none'"), (["--fault", "hung"], "--virtual"),
-            (["--by-hand"], "--virtual"),
+            (["--by-hand"], "--virtual"), (["--virtual", "--by-hand", "--card", "visa"], "not with --by-hand"),
+            (["--document", "passport"], "go with --virtual"),
             (["--checkout"], "--checkout and --card-entry go with --service or --virtual"),
             (["--currency", "JPY"], "“12.34” is no amount in JPY: 1234 is one"), (["--currency", "XXX"], "costs"),
             (["--browser-argument", "x"], "--browser-argument goes with --browser"),
