@@ -37,7 +37,6 @@ class Part:
 
 PARTS = [
     Part("fast", 4, "every promise once", "Tests/run --built --complete"),
-    Part("conformance", 1, "one suite over every driver, pcscd and pseudo-terminal", f"{RUN} ConformanceTests", DRIVERS + r"|Tests/ConformanceTests/"),
     Part("machine", 2, "readers in a Linux kernel that runs in QEMU", f"{RUN} KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
     Part("cameras", 1, "V4L2 cameras in the same machine", f"{RUN} KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
     Part("browser", 3, "the kiosk's page and service in Chromium, whole tours", f"{RUN} KioskBridgeServerTests", PAGE),
@@ -50,6 +49,7 @@ PARTS = [
     Part("consumer", 2, "packages of others that depend on this one", "Tests/consumer", r"Package\.swift$|Tests/consumer$|README\.md$"),
     Part("thorough", 30, "all that computes or repeats for long", f"{RUN} --except KernelTests --except KioskBridgeServerTests"),
     Part("benchmarks", 10, "counts of the benchmarks, optimized", "Benchmarks/run --gate"),
+    Part("ratios", 20, "times as ratios to C programs of the same run; needs a quiet machine", "Benchmarks/run"),
     Part("fuzz", 10, "published inputs of the fuzzer, under the address sanitizer", "Fuzz/replay"),
     Part("address", 25, "what parses foreign bytes, under the address sanitizer", "Tests/sanitize address"),
     Part("thread", 25, "what shares state, under the thread sanitizer", "Tests/sanitize thread"),

@@ -87,24 +87,25 @@ class Outcome:
 
 
 class Processes:
-    def __init__(self, thorough=False, seed=None, width=None, scratch=".build"):
-        self.binary = next((ROOT / scratch / "debug").glob("*PackageTests.xctest"), None) or exit("Tests/run has built nothing yet.")
+    def __init__(self, thorough=False, seed=None, width=None, scratch=".build", root=None):
+        self.root = root or ROOT
+        self.binary = next((self.root / scratch / "debug").glob("*PackageTests.xctest"), None) or exit("Tests/run has built nothing yet.")
         self.before = isolation()
         self.thorough, self.seed, self.width = thorough, seed, width
         self.running, self.lock, self.stopped = set(), threading.Lock(), False
 
-    def run(self, module, width, filters=(), skips=(), log=None):
-        """Runs a module's tests to their end; what they print is in .build/tests/MODULE.log."""
+    def run(self, module, width, filters=(), skips=(), log=None, thorough=None, limit=None, **variables):
+        """Runs a module's tests to their end, or for `limit` seconds; what they print is in .build/tests/MODULE.log."""
         outcome = Outcome(module)
         # Short, since sockets are made below it, and the name of one has 107 bytes at the most.
         folder = tempfile.mkdtemp(prefix="st.", dir="/tmp")
         events = os.path.join(folder, "events")
         os.mkfifo(events)
-        environment = dict(os.environ, SWIFT_CONTACTLESS_TMPDIR=folder, TMPDIR=folder, NO_COLOR="1")
+        environment = dict(os.environ, SWIFT_CONTACTLESS_TMPDIR=folder, TMPDIR=folder, NO_COLOR="1", **variables)
         if self.seed is not None:
             environment["SEED"] = str(self.seed)
         environment.pop("THOROUGH", None)
-        if self.thorough:
+        if self.thorough if thorough is None else thorough:
             environment["THOROUGH"] = "1"
         command = (self.before or []) + [
             str(self.binary), "--testing-library", "swift-testing", "--event-stream-version", "0",
@@ -115,7 +116,7 @@ class Processes:
         for word in skips:
             command += ["--skip", word]
         start = time.monotonic()
-        log = ROOT / ".build/tests" / f"{log or module}.log"
+        log = self.root / ".build/tests" / f"{log or module}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "wb") as output, self.lock:
             if self.stopped:
@@ -123,7 +124,7 @@ class Processes:
                 outcome.trouble = "was stopped"
                 return outcome
             process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                command, cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 start_new_session=True)
             self.running.add(process)
         last = [time.monotonic()]
@@ -134,6 +135,9 @@ class Processes:
             if time.monotonic() - last[0] > STILL:
                 begun = [test.path for test in outcome.tests.values() if test.announced is not None and not test.done]
                 outcome.trouble = f"stood still for {STILL} s in {', '.join(sorted(begun)) or 'no test'}"
+                self.kill(process)
+            elif limit is not None and time.monotonic() - start > limit:
+                outcome.trouble = f"did not end within {limit} s"
                 self.kill(process)
         # The end of the pipe, also where the program never opened it.
         try:
