@@ -33,7 +33,8 @@ import Testing
             ("Int.random(in: 0..<8)", false), ("Int.random(in: 0..<max(8, count(of: [1])), using: &dice)", true),
             ("Bool.random()", false), (".random(\n    in: 1...2,\n    using: &dice)", true),
             ("names.randomElement()", false),
-            ("names.randomElement(using: &dice)", true), ("list.shuffled()", false),
+            ("names.randomElement(using: &dice)", true),
+            ("Int.random(in: 0...(7 & 3))", false), ("list.shuffled()", false),
             ("list.shuffle(using: &dice)", true),
             ("SystemRandomNumberGenerator()", false), ("var random = SystemRandomSource()", false),
         ])
@@ -51,7 +52,7 @@ import Testing
                 depth += character == "(" ? 1 : character == ")" ? -1 : 0
                 return depth >= 0
             }
-            return (match.output + arguments + ")", arguments.contains("using:") || arguments.contains("&"))
+            return (match.output + arguments + ")", arguments.contains("using: &"))
         }
     }
 }

@@ -5,7 +5,11 @@ import Foundation
 /// `Tests/run` sets `SEED` to what the commit says, and prints it; `SEED=N` takes another, and programs that tests start inherit it.
 public enum Seed {
     /// `SEED`, or 1.
-    public static let value: UInt64 = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) } ?? 1
+    public static let value: UInt64 = {
+        guard let text = ProcessInfo.processInfo.environment["SEED"] else { return 1 }
+        guard let value = UInt64(text) else { fatalError("SEED=\(text): not a number of 64 bits") }
+        return value
+    }()
 
     /// For the message of an expectation: `SEED=42`.
     public static var text: String { "SEED=\(value)" }

@@ -273,8 +273,10 @@ import Testing
         #expect(outcome.status == 7)
         let words = ["ERIKSSON", "ANNA", "MARIA", "L898902C", "740812", "1974", "120415", "2012", "ZE184226B"]
         for text in [outcome.output, outcome.error] {
+            // Secure messaging is printed as the card sent it, and any digits may come among those of a cryptogram.
+            let readable = text.replacing(#/\b(?:87|8E):(?:01)?[0-9A-F]+/#, with: "")
             for word in words {
-                #expect(!text.contains(word))
+                #expect(!readable.contains(word))
                 #expect(!text.contains(Array(word.utf8).map { String($0, radix: 16, uppercase: true) }.joined()))
             }
         }

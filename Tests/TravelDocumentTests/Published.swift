@@ -20,8 +20,8 @@ struct GivenRandomSource: RandomSource {
 struct SeededRandomSource: RandomSource {
     private var generator: SplitMix
 
-    init(fileID: String = #fileID, function: String = #function) {
-        generator = Seed.generator(fileID: fileID, function: function)
+    init(fileID: String = #fileID, function: String = #function, line: Int = #line) {
+        generator = Seed.generator(line, fileID: fileID, function: function)
     }
 
     mutating func bytes(_ count: Int) -> [UInt8] {

@@ -151,7 +151,7 @@ import Testing
         var dice = SplitMix(state: 22)
         for round in 0..<Tier.rounds(30, thorough: 300) {
             let lines = (0..<3).flatMap { _ in
-                let (terminal, card) = (Self.random(4, &dice), Self.random(4, &dice))
+                let (terminal, card) = (Self.random(4, using: &dice), Self.random(4, using: &dice))
                 return ["> apdu 80EA000004\(terminal.hex)00", "< apdu 800A\(card.hex)0100050020009000"]
             }
             let trace = try trace(lines)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    private static func random(_ count: Int, _ dice: inout some RandomNumberGenerator) -> [UInt8] {
+    private static func random(_ count: Int, using dice: inout some RandomNumberGenerator) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: 0...255, using: &dice) }
     }
 
