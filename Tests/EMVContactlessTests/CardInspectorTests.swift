@@ -75,23 +75,24 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         let card = replacing(gpo, "77 82 01 08 82 02 20 00 94 82 01 00 " + entries + "90 00")
         let application = try #require(try await inspect(card).applications.first)
         #expect(application.findings.contains("AFL of 256 bytes; the first 252 are read"))
-        #expect(application.records.count == CardInspector.maximumRecords)
+        expectEqual(application.records.count, CardInspector.maximumRecords)
         #expect(application.findings.count < 1000)
     }
 
     @Test func everythingTheCardTells() async throws {
         let card = TableCard(visa)
         let inspection = try await inspect(card)
-        #expect(inspection.directory == .ppse)
+        expectEqual(inspection.directory, .ppse)
         #expect(inspection.findings.isEmpty && inspection.interruption == nil)
         let application = try #require(inspection.applications.first)
-        #expect(application.aid.description == "A0000000031010")
-        #expect(application.applicationInterchangeProfile?.hex == "2000")
-        #expect(application.applicationFileLocator?.hex == "10010201")
-        #expect(application.records.map { "\($0.sfi).\($0.number) \($0.isSigned)" } == ["2.1 true", "2.2 false"])
-        #expect(application.value(0x9F36)?.hex == "001C")
-        #expect(
-            application.elements.map { "\($0.object.tag) \($0.origin)" } == [
+        expectEqual(application.aid.description, "A0000000031010")
+        expectEqual(application.applicationInterchangeProfile?.hex, "2000")
+        expectEqual(application.applicationFileLocator?.hex, "10010201")
+        expectEqual(application.records.map { "\($0.sfi).\($0.number) \($0.isSigned)" }, ["2.1 true", "2.2 false"])
+        expectEqual(application.value(0x9F36)?.hex, "001C")
+        expectEqual(
+            application.elements.map { "\($0.object.tag) \($0.origin)" },
+            [
                 "4F directory", "87 directory", "84 FCI", "50 FCI", "9F38 FCI", "82 GPO", "94 GPO",
                 "5A record 2.1", "5F24 record 2.2", "9F36 GET DATA", "9F17 GET DATA",
             ])
@@ -104,18 +105,18 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
     @Test func format1OfTheProcessingOptions() async throws {
         let application = try #require(
             try await inspect(replacing(gpo, "80 06 20 00 10 01 01 00 90 00")).applications.first)
-        #expect(application.applicationInterchangeProfile?.hex == "2000")
-        #expect(application.records.count == 1)
+        expectEqual(application.applicationInterchangeProfile?.hex, "2000")
+        expectEqual(application.records.count, 1)
     }
 
     @Test func withoutDirectoryKnownAIDsAreTried() async throws {
         let card = TableCard(visa.filter { $0.0 != ppse })
         let inspection = try await inspect(card)
-        #expect(inspection.directory == .aidList)
-        #expect(inspection.applications.map(\.aid.description) == ["A0000000031010"])
+        expectEqual(inspection.directory, .aidList)
+        expectEqual(inspection.applications.map(\.aid.description), ["A0000000031010"])
         // EMV Book 1, 12.3.3: the next application of that name is asked for, and its answer is the same one again.
         #expect(card.commands.contains { $0.hasPrefix("00A4040207A0000000031010") })
-        #expect(try await inspect(TableCard([])).directory == nil)
+        try await expectEqual(inspect(TableCard([])).directory, nil)
     }
 
     @Test func contactDirectory() async throws {
@@ -130,8 +131,8 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
                 ("00 B2 02 0C", "6A 83"),
             ])
         let inspection = try await inspect(card)
-        #expect(inspection.directory == .pse)
-        #expect(inspection.applications.count == 1)
+        expectEqual(inspection.directory, .pse)
+        expectEqual(inspection.applications.count, 1)
     }
 
     @Test func aCardThatWantsNoDataIsAskedAgain() async throws {
@@ -140,8 +141,8 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
                 (gpo, "69 85"), ("80 A8 00 00 02 83 00", "80 06 20 00 10 01 01 00 90 00"),
             ])
         let application = try #require(try await inspect(card).applications.first)
-        #expect(application.findings.first == "GPO: 6985 conditions of use not satisfied; tried again without data")
-        #expect(application.records.count == 1)
+        expectEqual(application.findings.first, "GPO: 6985 conditions of use not satisfied; tried again without data")
+        expectEqual(application.records.count, 1)
     }
 
     /// CDOL1 asks for amount and unpredictable number; the answer is of format 1 (EMV Book 3, 6.5.5.4).
@@ -152,9 +153,9 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         let card = TableCard(table)
         let application = try #require(try await inspect(card).applications.first)
         #expect(card.sent("80AE00000A 000000000100 01020304 00"))
-        #expect(application.value(0x9F26)?.hex == "1122334455667788")
-        #expect(application.value(0x9F27)?.hex == "00")
-        #expect(application.value(0x9F10)?.hex == "06010A03A0A000")
+        expectEqual(application.value(0x9F26)?.hex, "1122334455667788")
+        expectEqual(application.value(0x9F27)?.hex, "00")
+        expectEqual(application.value(0x9F10)?.hex, "06010A03A0A000")
     }
 
     @Test func logRecords() async throws {
@@ -165,7 +166,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         table.append(("00 B2 02 5C", "00 00 00 00 56 78 90 00"))
         table.append(("00 B2 03 5C", "6A 83"))
         let application = try #require(try await inspect(TableCard(table)).applications.first)
-        #expect(application.log.map(\.hex) == ["000000001234", "000000005678"])
+        expectEqual(application.log.map(\.hex), ["000000001234", "000000005678"])
     }
 }
 
@@ -213,7 +214,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         let response = TLVTag(0x77).encode(options).hex
         let card = TableCard(visa.filter { $0.0 != gpo } + [(gpo, response + "9000"), ("00 B2", "70 00 90 00")])
         let application = try #require(try await inspect(card).applications.first)
-        #expect(application.records.count == CardInspector.maximumRecords)
+        expectEqual(application.records.count, CardInspector.maximumRecords)
         #expect(application.findings.contains("more than 128 records; the rest is not read"))
     }
 
@@ -222,8 +223,8 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         for number in UInt8(0)..<40 { entries += [0x61, 0x08, 0x4F, 0x06, 0xA0, 0, 0, 0, 3, number] }
         let fci = TLVTag(0x6F).encode(TLVTag(0xA5).encode(TLVTag(0xBF0C).encode(entries)))
         let inspection = try await inspect(TableCard([(ppse, fci.hex + "9000")]))
-        #expect(inspection.applications.count == CardInspector.maximumApplications)
-        #expect(inspection.findings == ["40 applications; the first 32 are read"])
+        expectEqual(inspection.applications.count, CardInspector.maximumApplications)
+        expectEqual(inspection.findings, ["40 applications; the first 32 are read"])
     }
 
     @Test func aDirectoryOfNonsense() async throws {
@@ -233,9 +234,10 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
             61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 03 10 10 00 00 00 00 00 90 00
             """
         let inspection = try await inspect(replacing(ppse, directory))
-        #expect(inspection.applications.count == 1)
-        #expect(
-            inspection.findings == [
+        expectEqual(inspection.applications.count, 1)
+        expectEqual(
+            inspection.findings,
+            [
                 "a directory entry without an AID of 5 to 16 bytes",
                 "a directory entry without an AID of 5 to 16 bytes",
                 "A0000000031010 stands in the directory more than once",
@@ -258,8 +260,8 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         _ = try await inspect(whole)
         for lifetime in whole.commands.indices {
             let inspection = try await inspect(TableCard(visa, lifetime: lifetime))
-            #expect(inspection.interruption?.kind == .cardRemoved)
-            #expect(inspection.applications.count == (lifetime > 0 ? 1 : 0))
+            expectEqual(inspection.interruption?.kind, .cardRemoved)
+            expectEqual(inspection.applications.count, lifetime > 0 ? 1 : 0)
         }
     }
 

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Book 3, 10.5 and Annex C3; Book 4, 6.3.4.5; EMV Contactless Book C-2, 7.5.
@@ -47,13 +48,13 @@ import Testing
         ] as [(String, Outcome.CVM, String, String)])
     func methods(_ rules: String, _ method: Outcome.CVM, _ results: String, _ findings: String) throws {
         let verification = try perform(rules)
-        #expect(verification.method == method)
-        #expect(verification.results.bytes.hex == results)
-        #expect(verification.findings.bytes.hex == findings)
-        #expect(verification.status == .cardholderVerification)
+        expectEqual(verification.method, method)
+        expectEqual(verification.results.bytes.hex, results)
+        expectEqual(verification.findings.bytes.hex, findings)
+        expectEqual(verification.status, .cardholderVerification)
         // Offline PINs are the contacts' affair, even if the terminal has them.
         let capable = try perform(rules, capability: Self.all.union([.plaintextOfflinePIN, .encipheredOfflinePIN]))
-        #expect(capable == verification)
+        expectEqual(capable, verification)
     }
 
     /// What the terminal cannot do: the next rule where the card has it so.
@@ -69,15 +70,15 @@ import Testing
         ])
     func whatTheTerminalCannotDo(_ rules: String, _ results: String, _ findings: String) throws {
         let verification = try perform(rules, capability: .noCVM)
-        #expect(verification.results.bytes.hex == results)
-        #expect(verification.findings.bytes.hex == findings)
-        #expect(verification.method == .none)
+        expectEqual(verification.results.bytes.hex, results)
+        expectEqual(verification.findings.bytes.hex, findings)
+        expectEqual(verification.method, .none)
     }
 
     @Test func noCVMHasToBeSupported() throws {
         let verification = try perform("1F 00", capability: [.onlinePIN, .signature])
-        #expect(verification.results.bytes.hex == "3F0001")
-        #expect(verification.findings == .cardholderVerificationNotSuccessful)
+        expectEqual(verification.results.bytes.hex, "3F0001")
+        expectEqual(verification.findings, .cardholderVerificationNotSuccessful)
     }
 
     /// Annex C3, table 44: for each condition code whether a signature is obtained.  Attended and unattended terminals, and
@@ -100,13 +101,13 @@ import Testing
             // 0A and higher are not understood.
             for condition in UInt8.min...UInt8.max where !(6...9).contains(condition) {
                 let verification = try perform("1E \([condition].hex)", kind: kind, terminalType: type)
-                #expect(
-                    (verification.method == .signature) == satisfied.contains(condition),
+                expectEqual(
+                    verification.method == .signature, satisfied.contains(condition),
                     "\(condition) \(String(describing: type))")
                 if !satisfied.contains(condition) {
-                    #expect(verification.results.bytes.hex == "3F0001")  // R
-                    #expect(verification.findings == .cardholderVerificationNotSuccessful)
-                    #expect(verification.status == .cardholderVerification)
+                    expectEqual(verification.results.bytes.hex, "3F0001")  // R
+                    expectEqual(verification.findings, .cardholderVerificationNotSuccessful)
+                    expectEqual(verification.status, .cardholderVerification)
                 }
             }
         }
@@ -125,7 +126,7 @@ import Testing
                     "1E 0\(condition)", amounts: "00 00 13 88  00 00 27 10", amount: amount, currency: currency
                 ).method == .signature
             }
-            #expect(try isObtained("09 78") == satisfied.contains(condition))
+            try expectEqual(isObtained("09 78"), satisfied.contains(condition))
             // Another currency, or none known
             #expect(try !isObtained("08 40"))
             #expect(try !isObtained(nil))
@@ -134,26 +135,26 @@ import Testing
 
     /// The amounts have 32 bits, and the first is not the second.
     @Test func amountsAreBinary() throws {
-        #expect(
-            try perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_94).method
-                == .signature)
-        #expect(
-            try perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_95).method == .none)
-        #expect(
-            try perform("1E 08 1F 00", amounts: "00 00 00 00 FF FF FF FF", amount: 42_949_672_94).method
-                == .signature)
+        try expectEqual(
+            perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_94).method,
+            .signature)
+        try expectEqual(
+            perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_95).method, .none)
+        try expectEqual(
+            perform("1E 08 1F 00", amounts: "00 00 00 00 FF FF FF FF", amount: 42_949_672_94).method,
+            .signature)
     }
 
     /// Book 3, 7.5 and 10.5: no list, or one without rules.
     @Test func noList() throws {
         let without = try perform("")
-        #expect(without.results.bytes.hex == "3F0000")  // R
+        expectEqual(without.results.bytes.hex, "3F0000")  // R
         #expect(without.findings == .iccDataMissing && without.status == [] && without.method == .none)
         let none = CardholderVerification(
             nil, for: try purchase(1), applicationCurrency: nil, terminalType: 0x22, capability: Self.all)
-        #expect(none == without)
+        expectEqual(none, without)
         // AIP byte 1 bit 5
-        #expect(CardholderVerification.unsupported.results.bytes.hex == "3F0000")
+        expectEqual(CardholderVerification.unsupported.results.bytes.hex, "3F0000")
         #expect(CardholderVerification.unsupported.findings == [] && CardholderVerification.unsupported.status == [])
     }
 
@@ -181,9 +182,9 @@ import Testing
         ])
     func kernel2(_ rules: String, _ results: String, _ findings: String) throws {
         let verification = try perform(rules, procedure: .kernel2)
-        #expect(verification.results.bytes.hex == results)
-        #expect(verification.findings.bytes.hex == findings)
-        #expect(verification.status == .cardholderVerification)
+        expectEqual(verification.results.bytes.hex, results)
+        expectEqual(verification.findings.bytes.hex, findings)
+        expectEqual(verification.status, .cardholderVerification)
     }
 
     /// Book 4, Annex A2; as the dictionary names the bits.
@@ -194,9 +195,9 @@ import Testing
             (.encipheredOfflinePIN, "Enciphered PIN for offline verification"), (.noCVM, "No CVM required"),
         ] as [(CVMCapability, String)])
     func capabilities(_ bit: CVMCapability, _ meaning: String) {
-        #expect(DataElement.bitMeanings(of: 0x9F33, value: [0, bit.rawValue, 0]).map(\.meaning) == [meaning])
-        #expect(CVMCapability(terminalCapabilities: [0xFF, bit.rawValue, 0xFF]) == bit)
-        #expect(CVMCapability(terminalCapabilities: [0xFF, 0xFF]) == nil)
-        #expect(CVMCapability(terminalCapabilities: [0xFF, 0xFF, 0xFF, 0xFF]) == nil)
+        expectEqual(DataElement.bitMeanings(of: 0x9F33, value: [0, bit.rawValue, 0]).map(\.meaning), [meaning])
+        expectEqual(CVMCapability(terminalCapabilities: [0xFF, bit.rawValue, 0xFF]), bit)
+        expectEqual(CVMCapability(terminalCapabilities: [0xFF, 0xFF]), nil)
+        expectEqual(CVMCapability(terminalCapabilities: [0xFF, 0xFF, 0xFF, 0xFF]), nil)
     }
 }

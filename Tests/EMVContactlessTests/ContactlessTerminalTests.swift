@@ -4,9 +4,10 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// The driver over a field that is a script.
-@Suite(.timeLimit(.minutes(5))) struct ContactlessTerminalTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ContactlessTerminalTests {
     private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
 
     private func terminal() throws -> ContactlessTerminal {
@@ -25,13 +26,14 @@ import Testing
         let report = try await terminal().perform(purchase(1234), in: field) { request in
             shown.withLock { $0.append(request) }
         }
-        #expect(report.outcome.kind == .approved)
-        #expect(shown.withLock { $0 } == [.init(.presentCard, .readyToRead)])
-        #expect(
-            field.commands == [Self.selectPPSE, "00A4040007A000000003101000", Confirming.command])
-        #expect(report.exchanges.map(\.header.hex) == ["00A40400", "00A40400", "80CA9F36"])
-        #expect(report.exchanges.map(\.status) == [0x9000, 0x9000, 0x9000])
-        #expect(report.cardTime == report.exchanges.reduce(.zero) { $0 + $1.duration } && report.cardTime > .zero)
+        expectEqual(report.outcome.kind, .approved)
+        expectEqual(shown.withLock { $0 }, [.init(.presentCard, .readyToRead)])
+        expectEqual(
+            field.commands, [Self.selectPPSE, "00A4040007A000000003101000", Confirming.command])
+        expectEqual(report.exchanges.map(\.header.hex), ["00A40400", "00A40400", "80CA9F36"])
+        expectEqual(report.exchanges.map(\.status), [0x9000, 0x9000, 0x9000])
+        expectEqual(report.exchanges.map(\.duration), [.milliseconds(5), .milliseconds(5), .milliseconds(5)])
+        expectEqual(report.cardTime, .milliseconds(15))
     }
 
     /// Book B, 3.1.1.13: a transaction that pre-processing refuses asks for no card.
@@ -42,7 +44,7 @@ import Testing
                 shown.withLock { $0.append(request) }
             })
         #expect(report.outcome.kind == .tryAnotherInterface && report.exchanges.isEmpty)
-        #expect(shown.withLock { $0 } == [.init(.insertOrSwipeCard, .processingError)])
+        expectEqual(shown.withLock { $0 }, [.init(.insertOrSwipeCard, .processingError)])
         let field = ScriptedField([])
         let performed = try await terminal().perform(purchase(10_000_00), in: field) { _ in }
         #expect(performed.final == report.final && field.activations == 0)
@@ -76,9 +78,9 @@ import Testing
     func aCardThatGoes(_ kind: CardError.Kind, _ expected: CommunicationError) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .failure(kind)])])
         let report = try await terminal().perform(purchase(1), in: field) { _ in }
-        #expect(report.outcome.kind == .endApplication)
-        #expect(report.outcome.reason == "\(expected)")
-        #expect(report.exchanges.last?.status == nil)
+        expectEqual(report.outcome.kind, .endApplication)
+        expectEqual(report.outcome.reason, "\(expected)")
+        expectEqual(report.exchanges.last?.status, nil)
     }
 
     /// In the selection the card is asked for again (Book B, 3.3.3.7).
@@ -89,8 +91,8 @@ import Testing
             .card([Self.directory, Self.fci, .response("01 90 00")]),
         ])
         let report = try await terminal().perform(purchase(1), in: field) { _ in }
-        #expect(report.outcome.kind == .approved)
-        #expect(field.activations == 4)
+        expectEqual(report.outcome.kind, .approved)
+        expectEqual(field.activations, 4)
     }
 
     @Test func collisionsAndSeePhone() async throws {
@@ -102,12 +104,13 @@ import Testing
         let report = try await terminal().perform(purchase(1), in: field) { request in
             shown.withLock { $0.append(request.message) }
         }
-        #expect(report.outcome.kind == .approved)
-        #expect(
-            shown.withLock { $0 } == [
+        expectEqual(report.outcome.kind, .approved)
+        expectEqual(
+            shown.withLock { $0 },
+            [
                 .presentCard, .presentOneCardOnly, .presentOneCardOnly, .seePhone, .presentCardAgain,
             ])
-        #expect(field.pauses == [.milliseconds(1300)])
+        expectEqual(field.pauses, [.milliseconds(1300)])
     }
 
     /// Reader and program have failed, not the card.
@@ -117,7 +120,7 @@ import Testing
         let error = await #expect(throws: CardError.self) {
             try await terminal().perform(purchase(1), in: field) { _ in }
         }
-        #expect(error?.kind == kind)
+        expectEqual(error?.kind, kind)
     }
 
     @Test func theIssuerIsAskedAndTheCardToldWhatItSaid() async throws {
@@ -133,9 +136,9 @@ import Testing
                 asked.withLock { $0.append(outcome) }
                 return issuer
             }, show: { _ in })
-        #expect(asked.withLock { $0.map(\.outcome.kind) } == [.onlineRequest])
+        expectEqual(asked.withLock { $0.map(\.outcome.kind) }, [.onlineRequest])
         #expect(report.outcome.kind == .approved && report.outcome.reason == "AABBCCDD")
-        #expect(report.onlineRequest == asked.withLock(\.first))
+        expectEqual(report.onlineRequest, asked.withLock(\.first))
     }
 
     /// The card may stay for 20 ms, and the issuer takes longer: it has to be removed, and the answer still counts.
@@ -152,8 +155,8 @@ import Testing
             },
             show: { request in shown.withLock { $0.append(request.message) } })
         #expect(report.outcome.kind == .approved && report.outcome.reason == "AA")
-        #expect(field.pauses == [.zero])
-        #expect(shown.withLock { $0 } == [.presentCard, .removeCard, .presentCard])
+        expectEqual(field.pauses, [.zero])
+        expectEqual(shown.withLock { $0 }, [.presentCard, .removeCard, .presentCard])
     }
 
     /// Without a removal timeout nobody asks for the card's removal, however long the issuer takes.
@@ -165,13 +168,13 @@ import Testing
         let report = try await terminal().perform(
             purchase(1), in: field,
             authorize: { _ in
-                // Long enough for a removal to come.
-                try await Task.sleep(for: .milliseconds(50))
+                // A removal would come.
+                try await Time.sleep(for: .seconds(60))
                 return OnlineResponse(issuerAuthenticationData: [0xAA])
             },
             show: { request in shown.withLock { $0.append(request.message) } })
         #expect(report.outcome.kind == .approved && field.pauses.isEmpty)
-        #expect(shown.withLock { $0 } == [.presentCard, .presentCard])
+        expectEqual(shown.withLock { $0 }, [.presentCard, .presentCard])
     }
 
     /// What the issuer has decided is not lost with the card.
@@ -180,9 +183,9 @@ import Testing
         let report = try await terminal().perform(
             purchase(1), in: field,
             authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD]) }, show: { _ in })
-        #expect(field.activations == 2)
+        expectEqual(field.activations, 2)
         #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 3)
-        #expect(report.notes == ["the card was not presented again for the issuer's message"])
+        expectEqual(report.notes, ["the card was not presented again for the issuer's message"])
     }
 
     /// Nor with the reader, whether it fails when it is to find the card again or in an exchange.
@@ -197,7 +200,7 @@ import Testing
             purchase(1), in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
             show: { _ in })
         #expect(report.outcome.kind == .onlineRequest && report.final == report.onlineRequest)
-        #expect(report.exchanges.count == field.commands.count)
+        expectEqual(report.exchanges.count, field.commands.count)
         #expect(report.notes.count == 1 && report.notes[0].hasPrefix("the card was not told"), "\(report.notes)")
     }
 
@@ -210,8 +213,8 @@ import Testing
             purchase(1), in: field,
             authorize: { _ in
                 try await wait(for: "the pause") { !field.pauses.isEmpty }
-                // Long enough for a cancellation to come.
-                try await Task.sleep(for: .milliseconds(20))
+                // A cancellation would come.
+                try await Time.sleep(for: .seconds(1))
                 return OnlineResponse(issuerAuthenticationData: [0xAA])
             }, show: { _ in })
         #expect(report.outcome.kind == .approved && report.outcome.reason == "AA")
@@ -231,7 +234,7 @@ import Testing
         let error = await #expect(throws: CardError.self) {
             try await terminal().perform(purchase(1), in: ScriptedField([])) { _ in }
         }
-        #expect(error?.kind == .cardAbsent)
+        expectEqual(error?.kind, .cardAbsent)
     }
 
     @Test(arguments: [nil, OnlineResponse(authorizationResponseCode: Array("05".utf8))])
@@ -239,7 +242,7 @@ import Testing
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
         let report = try await terminal().perform(
             purchase(1), in: field, authorize: { _ in response }, show: { _ in })
-        #expect(report.outcome.kind == .onlineRequest)
+        expectEqual(report.outcome.kind, .onlineRequest)
     }
 
     /// While a card is waited for, and in an exchange, the first or one after the issuer's answer.
@@ -257,12 +260,12 @@ import Testing
                 transaction, in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
                 show: { _ in })
         }
-        while field.activations < events.count || field.commands.count < commands {
-            try await Task.sleep(for: .milliseconds(1))
+        try await wait(for: "the last command") {
+            field.activations >= events.count && field.commands.count >= commands
         }
         task.cancel()
         await #expect(throws: CancellationError.self) { _ = try await task.value }
-        #expect(field.commands.count == commands)
+        expectEqual(field.commands.count, commands)
     }
 
     /// The issuer's answer is waited for alone, and (04) while the card may stay.
@@ -278,7 +281,7 @@ import Testing
                 authorize: { _ in
                     log.yield("asked")
                     do {
-                        try await Task.sleep(for: .seconds(3600))
+                        try await Time.sleep(for: .seconds(3600))
                     } catch {
                         log.yield("cancelled")
                         throw error
@@ -287,10 +290,10 @@ import Testing
                 }, show: { _ in })
         }
         var iterator = events.makeAsyncIterator()
-        #expect(await iterator.next() == "asked")
+        await expectEqual(iterator.next(), "asked")
         task.cancel()
         await #expect(throws: CancellationError.self) { _ = try await task.value }
-        #expect(await iterator.next() == "cancelled")
+        await expectEqual(iterator.next(), "cancelled")
     }
 }
 
@@ -342,7 +345,7 @@ private final class ScriptedField: ContactlessField {
         case .communicationError(let error): return .communicationError(error)
         case .failure(let kind): throw CardError(kind)
         case .never:
-            try await Task.sleep(for: .seconds(3600))
+            try await Time.sleep(for: .seconds(3600))
             throw CardError(.cardAbsent)
         case nil: throw CardError(.cardAbsent)
         }
@@ -358,7 +361,9 @@ private final class ScriptedField: ContactlessField {
     private struct Card: CardChannel {
         let field: ScriptedField
 
+        /// Each answer takes 5 ms.
         func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            try await Time.sleep(for: .milliseconds(5))
             let answer = field.state.withLock { state in
                 state.commands.append(command.bytes.hex)
                 return state.answers.isEmpty ? nil : state.answers.removeFirst()
@@ -367,7 +372,7 @@ private final class ScriptedField: ContactlessField {
             case .response(let text): return try ResponseAPDU([UInt8](hex: text))
             case .failure(let kind): throw CardError(kind)
             case .never:
-                try await Task.sleep(for: .seconds(3600))
+                try await Time.sleep(for: .seconds(3600))
                 throw CardError(.noAnswer)
             case nil: throw CardError(.noAnswer)
             }

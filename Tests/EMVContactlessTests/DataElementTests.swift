@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -25,7 +26,7 @@ struct DataElementTests {
     @Test("A tag is constructed if and only if its bit 6 says so")
     func constructed() {
         for element in DataElement.all {
-            #expect((element.format == .constructed) == element.tag.isConstructed, "\(element)")
+            expectEqual(element.format == .constructed, element.tag.isConstructed, "\(element)")
         }
     }
 
@@ -87,8 +88,8 @@ struct DataElementTests {
         let (tag, scope, keyword, format, length) = Self.specified[index]
         let element = try #require(DataElement[tag, scope])
         #expect(element.name.contains(keyword))
-        #expect(element.format == format)
-        #expect(element.length == length)
+        expectEqual(element.format, format)
+        expectEqual(element.length, length)
     }
 
     /// Every tag of EMV 4.4 Book 3, Annex A2.
@@ -105,45 +106,45 @@ struct DataElementTests {
     func complete() {
         for text in Self.bookTags.split(whereSeparator: \.isWhitespace) {
             let tag = TLVTag(rawValue: UInt32(text, radix: 16) ?? 0)
-            #expect(DataElement[tag]?.scope == .common, "\(text)")
+            expectEqual(DataElement[tag]?.scope, .common, "\(text)")
         }
     }
 
     @Test("A tag means what its scheme says")
     func scopes() {
-        #expect(DataElement[0x9F6E, .visa]?.name == "Form Factor Indicator (FFI)")
-        #expect(DataElement[0x9F6E, .mastercard]?.name == "Third Party Data")
-        #expect(DataElement[0x9F6E, .americanExpress]?.name == "Enhanced Contactless Reader Capabilities")
-        #expect(DataElement[0x9F6E, .jcb]?.name == "Device Information")
-        #expect(DataElement[0x9F6E] == nil)
-        #expect(DataElement[0x9F5D, .visa]?.name == "Available Offline Spending Amount (AOSA)")
-        #expect(DataElement[0x9F5D, .mastercard]?.name == "Application Capabilities Information")
-        #expect(DataElement[0x9F5D, .globalPlatform] == nil)
+        expectEqual(DataElement[0x9F6E, .visa]?.name, "Form Factor Indicator (FFI)")
+        expectEqual(DataElement[0x9F6E, .mastercard]?.name, "Third Party Data")
+        expectEqual(DataElement[0x9F6E, .americanExpress]?.name, "Enhanced Contactless Reader Capabilities")
+        expectEqual(DataElement[0x9F6E, .jcb]?.name, "Device Information")
+        expectEqual(DataElement[0x9F6E], nil)
+        expectEqual(DataElement[0x9F5D, .visa]?.name, "Available Offline Spending Amount (AOSA)")
+        expectEqual(DataElement[0x9F5D, .mastercard]?.name, "Application Capabilities Information")
+        expectEqual(DataElement[0x9F5D, .globalPlatform], nil)
         // Only Kernel 2 has this tag, so no scheme need be named; but it means nothing to Visa.
-        #expect(DataElement[0xDF8129]?.name == "Outcome Parameter Set")
-        #expect(DataElement[0xDF8129, .visa] == nil)
+        expectEqual(DataElement[0xDF8129]?.name, "Outcome Parameter Set")
+        expectEqual(DataElement[0xDF8129, .visa], nil)
         // What a scheme does not redefine is common.
-        #expect(DataElement[0x9F02, .interac]?.name == "Amount, Authorised (Numeric)")
+        expectEqual(DataElement[0x9F02, .interac]?.name, "Amount, Authorised (Numeric)")
         #expect(Set(DataElement.meanings(of: 0x9F7C).map(\.scope)).isSuperset(of: [.visa, .mastercard, .jcb]))
     }
 
     @Test("A tag means what its template says")
     func templates() {
-        #expect(DataElement[0x82]?.name == "Application Interchange Profile")
-        #expect(DataElement[0x82, in: 0x62]?.name == "File descriptor")
-        #expect(DataElement[0x82, in: 0xA1]?.name == "Biometric Subtype")
-        #expect(DataElement[0x84, in: 0x6F]?.name == "Dedicated File (DF) Name")
-        #expect(DataElement[0xDF51, in: 0xBF4C]?.name == "Finger Try Counter")
-        #expect(DataElement[0xDF51, in: 0xBF4E]?.name == "Enciphered Biometric Data")
-        #expect(DataElement[0xDF51] == nil)
+        expectEqual(DataElement[0x82]?.name, "Application Interchange Profile")
+        expectEqual(DataElement[0x82, in: 0x62]?.name, "File descriptor")
+        expectEqual(DataElement[0x82, in: 0xA1]?.name, "Biometric Subtype")
+        expectEqual(DataElement[0x84, in: 0x6F]?.name, "Dedicated File (DF) Name")
+        expectEqual(DataElement[0xDF51, in: 0xBF4C]?.name, "Finger Try Counter")
+        expectEqual(DataElement[0xDF51, in: 0xBF4E]?.name, "Enciphered Biometric Data")
+        expectEqual(DataElement[0xDF51], nil)
     }
 
     @Test("The scheme follows from the AID or the kernel")
     func scopeOfApplication() throws {
-        #expect(try DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 0, 3, 0x10, 0x10]))) == .visa)
-        #expect(try DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 0, 4, 0x10, 0x10]))) == .mastercard)
-        #expect(try DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 6, 0x58, 0x10, 0x10]))) == .common)
-        #expect(DataElement.Scope(kernel: 7) == .unionPay)
-        #expect(DataElement.Scope(kernel: 0x81) == .common)
+        try expectEqual(DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 0, 3, 0x10, 0x10]))), .visa)
+        try expectEqual(DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 0, 4, 0x10, 0x10]))), .mastercard)
+        try expectEqual(DataElement.Scope(aid: #require(AID([0xA0, 0, 0, 6, 0x58, 0x10, 0x10]))), .common)
+        expectEqual(DataElement.Scope(kernel: 7), .unionPay)
+        expectEqual(DataElement.Scope(kernel: 0x81), .common)
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 @Suite("Data object lists")
@@ -20,16 +21,16 @@ struct DataObjectListTests {
     @Test("A PDOL is read, and its data built as a terminal sends them")
     func build() throws {
         let list = try DataObjectList(Self.pdol)
-        #expect(list.entries.map(\.length) == [4, 6, 6, 2, 5, 2, 3, 1, 4])
-        #expect(list.length == 0x21)
+        expectEqual(list.entries.map(\.length), [4, 6, 6, 2, 5, 2, 3, 1, 4])
+        expectEqual(list.length, 0x21)
         #expect(list.contains(0x9F66))
         let terminal: [TLVTag: [UInt8]] = [
             0x9F66: [0x36, 0x00, 0x40, 0x00], 0x9F02: [0x12, 0x34], 0x9F1A: [0x08, 0x40], 0x5F2A: [0x08, 0x40],
             0x9A: [0x25, 0x12, 0x31], 0x9C: [0x00], 0x9F37: [0x01, 0x02, 0x03, 0x04],
         ]
-        #expect(
-            list.value { terminal[$0] }.hex(separator: " ")
-                == "36 00 40 00 00 00 00 00 12 34 00 00 00 00 00 00 08 40 00 00 00 00 00 08 40 25 12 31 00 01 02 03 04")
+        expectEqual(
+            list.value { terminal[$0] }.hex(separator: " "),
+            "36 00 40 00 00 00 00 00 12 34 00 00 00 00 00 00 08 40 00 00 00 00 00 08 40 25 12 31 00 01 02 03 04")
     }
 
     /// EMV Book 3, 5.4: each row of the rules for lengths that differ.
@@ -39,39 +40,39 @@ struct DataObjectListTests {
             try DataObjectList(dol).value(scope: scope) { _ in value }.hex
         }
         // n: leading zeros, leading bytes cut.
-        #expect(try value([0x9F, 0x02, 0x08], [0, 0, 0, 0, 0x12, 0x34]) == "0000000000001234")
-        #expect(try value([0x9F, 0x02, 0x03], [0, 0, 0, 0x01, 0x12, 0x34]) == "011234")
+        try expectEqual(value([0x9F, 0x02, 0x08], [0, 0, 0, 0, 0x12, 0x34]), "0000000000001234")
+        try expectEqual(value([0x9F, 0x02, 0x03], [0, 0, 0, 0x01, 0x12, 0x34]), "011234")
         // cn: trailing FF, trailing bytes cut.
-        #expect(try value([0x5A, 0x0A], [0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10]) == "4761739001010010FFFF")
-        #expect(try value([0x5A, 0x03], [0x47, 0x61, 0x73, 0x90]) == "476173")
+        try expectEqual(value([0x5A, 0x0A], [0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10]), "4761739001010010FFFF")
+        try expectEqual(value([0x5A, 0x03], [0x47, 0x61, 0x73, 0x90]), "476173")
         // All others: trailing zeros, trailing bytes cut.
-        #expect(try value([0x9F, 0x37, 0x06], [1, 2, 3, 4]) == "010203040000")
-        #expect(try value([0x9F, 0x4E, 0x03], [0x53, 0x48, 0x4F, 0x50]) == "53484F")
+        try expectEqual(value([0x9F, 0x37, 0x06], [1, 2, 3, 4]), "010203040000")
+        try expectEqual(value([0x9F, 0x4E, 0x03], [0x53, 0x48, 0x4F, 0x50]), "53484F")
         // A tag that the terminal has and the dictionary has not counts as binary.
-        #expect(try value([0xDF, 0x7F, 0x03], [0xAA]) == "AA0000")
+        try expectEqual(value([0xDF, 0x7F, 0x03], [0xAA]), "AA0000")
         // 9F7A is numeric to UnionPay and binary to Visa.
-        #expect(try value([0x9F, 0x7A, 0x02], [0x01], .unionPay) == "0001")
-        #expect(try value([0x9F, 0x7A, 0x02], [0x01], .visa) == "0100")
+        try expectEqual(value([0x9F, 0x7A, 0x02], [0x01], .unionPay), "0001")
+        try expectEqual(value([0x9F, 0x7A, 0x02], [0x01], .visa), "0100")
     }
 
     @Test("What the terminal does not have, and any template, is zeros")
     func zeros() throws {
-        #expect(try DataObjectList([0xDF, 0x7F, 0x02, 0x95, 0x05]).value { _ in nil }.hex == "00000000000000")
+        try expectEqual(DataObjectList([0xDF, 0x7F, 0x02, 0x95, 0x05]).value { _ in nil }.hex, "00000000000000")
         var asked: [TLVTag] = []
         let built = try DataObjectList([0x70, 0x03, 0x9C, 0x01]).value {
             asked.append($0)
             return [0xFF]
         }
-        #expect(built.hex == "000000FF")
-        #expect(asked == [0x9C])
+        expectEqual(built.hex, "000000FF")
+        expectEqual(asked, [0x9C])
     }
 
     @Test("Long lengths are lengths, not the beginning of a longer length field")
     func longLength() throws {
-        #expect(try DataObjectList([0x9F, 0x4E, 0x81]).entries == [.init(tag: 0x9F4E, length: 0x81)])
-        #expect(try DataObjectList([0x9F, 0x4E, 0xFC]).length == 252)
+        try expectEqual(DataObjectList([0x9F, 0x4E, 0x81]).entries, [.init(tag: 0x9F4E, length: 0x81)])
+        try expectEqual(DataObjectList([0x9F, 0x4E, 0xFC]).length, 252)
         #expect(try DataObjectList([UInt8]()).entries.isEmpty)
-        #expect(try DataObjectList([0xDF, 0x81, 0x29, 0x08]).entries == [.init(tag: 0xDF8129, length: 8)])
+        try expectEqual(DataObjectList([0xDF, 0x81, 0x29, 0x08]).entries, [.init(tag: 0xDF8129, length: 8)])
     }
 
     @Test(
@@ -86,14 +87,14 @@ struct DataObjectListTests {
         ] as [([UInt8], DataObjectListError.Reason, Int)])
     func refused(_ bytes: [UInt8], _ reason: DataObjectListError.Reason, _ offset: Int) {
         let error = #expect(throws: DataObjectListError.self) { try DataObjectList(bytes) }
-        #expect(error?.reason == reason)
-        #expect(error?.offset == offset)
+        expectEqual(error?.reason, reason)
+        expectEqual(error?.offset, offset)
     }
 
     @Test("A list of tags")
     func tags() throws {
-        #expect(try DataObjectList.tags([0x82]) == [0x82])
-        #expect(try DataObjectList.tags([0x9F, 0x6E, 0xDF, 0x81, 0x29, 0x57]) == [0x9F6E, 0xDF8129, 0x57])
+        try expectEqual(DataObjectList.tags([0x82]), [0x82])
+        try expectEqual(DataObjectList.tags([0x9F, 0x6E, 0xDF, 0x81, 0x29, 0x57]), [0x9F6E, 0xDF8129, 0x57])
         #expect(throws: DataObjectListError.self) { try DataObjectList.tags([0x9F]) }
     }
 }

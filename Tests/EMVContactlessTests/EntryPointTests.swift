@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Contactless Book B.  A kernel that does what it is told stands for the real ones.
@@ -38,8 +39,8 @@ import Testing
         _ combination: Combination, _ amount: UInt64, _ expected: Set<Indicator>, _ bits: TerminalTransactionQualifiers
     ) throws {
         let indicators = PreProcessingIndicators(combination, try purchase(amount))
-        #expect(Indicator.all(in: indicators) == expected)
-        #expect(indicators.terminalTransactionQualifiers == bits.union(.emvMode))
+        expectEqual(Indicator.all(in: indicators), expected)
+        expectEqual(indicators.terminalTransactionQualifiers, bits.union(.emvMode))
     }
 
     /// 3.1.1.7: the terminal has one floor limit for all combinations that have none of their own, 10.00 here.
@@ -51,7 +52,7 @@ import Testing
         var play = try Play([combination], terminal: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]])
         _ = play.next(.startA(try purchase(1001)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
-        #expect(final.outcome.dataRecord?[0x9F66]?.hex == qualifiers)
+        expectEqual(final.outcome.dataRecord?[0x9F66]?.hex, qualifiers)
     }
 
     /// 3.1.1.3: of a currency without minor unit, one is one.
@@ -66,14 +67,14 @@ import Testing
         let step = play.next(.startA(try purchase(10)))
         let final = try #require(step.final)
         #expect(final.outcome.kind == .tryAnotherInterface && final.outcome.start == nil)
-        #expect(step.userInterfaceRequests == [.init(.insertOrSwipeCard, .processingError)])
+        expectEqual(step.userInterfaceRequests, [.init(.insertOrSwipeCard, .processingError)])
     }
 
     @Test func combinationsOfOtherTransactionTypesDoNotCount() throws {
         var refunds = Combination.visa()
         refunds.transactionTypes = [.refund]
         var play = try Play([refunds])
-        #expect(play.next(.startA(try purchase(10))).final?.outcome.kind == .tryAnotherInterface)
+        expectEqual(play.next(.startA(try purchase(10))).final?.outcome.kind, .tryAnotherInterface)
     }
 
     // MARK: Protocol activation (3.2)
@@ -83,8 +84,8 @@ import Testing
         var play = try Play([.visa(cvmRequiredLimit: 1, qualifiers: [.emvMode, .cvmRequired])])
         _ = play.next(.startB(try purchase(10_000)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
-        #expect(final.outcome.dataRecord?[0x9F66]?.hex == "20400000")
-        #expect(final.outcome.discretionaryData?[0xDF01] == [0])
+        expectEqual(final.outcome.dataRecord?[0x9F66]?.hex, "20400000")
+        expectEqual(final.outcome.discretionaryData?[0xDF01], [0])
     }
 
     /// 3.2.1.2, 3.2.1.4, 3.2.1.5
@@ -112,11 +113,11 @@ import Testing
             let step = play.next(
                 try answer("6F 18 84 07 A0 00 00 00 03 10 10 A5 0D 9F 38 03 9F 66 04 BF 0C 04 9F 5A 01 31 90 00"))
             guard let expected else {
-                #expect(step.final?.outcome.kind == .endApplication, "no other combination is left")
+                expectEqual(step.final?.outcome.kind, .endApplication, "no other combination is left")
                 continue
             }
             guard case .send(let command) = step.action else { throw CardError(.other) }
-            #expect(command.bytes.hex == "80A80000068304\(expected)00")
+            expectEqual(command.bytes.hex, "80A80000068304\(expected)00")
         }
     }
 
@@ -177,16 +178,16 @@ import Testing
         _ = play.next(.cardPresent)
         var step = play.next(try answer(fci + " 90 00"))
         for name in names {
-            #expect(step.command == "00A40400" + hex(name.count / 2) + name + "00")
-            #expect(play.candidates.next?.name.hex == name)
+            expectEqual(step.command, "00A40400" + hex(name.count / 2) + name + "00")
+            expectEqual(play.candidates.next?.name.hex, name)
             step = play.next(try answer("6A 82"))
         }
         // The list stays, for whoever wants to see it.
-        #expect(play.candidates.map(\.name.hex) == names)
+        expectEqual(play.candidates.map(\.name.hex), names)
         #expect(play.candidates.passedOver == names.count && play.candidates.next == nil)
         // 3.3.2.7
-        #expect(step.final?.outcome.kind == .endApplication)
-        #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
+        expectEqual(step.final?.outcome.kind, .endApplication)
+        expectEqual(step.userInterfaceRequests, [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
     }
 
     /// A PPSE of extended length, with entries that the reader supports, and with others; and more combinations than one for
@@ -207,14 +208,14 @@ import Testing
         _ = play.next(.cardPresent)
         let entry = "61 0C 4F 07 \(name) 87 01 01"
         var step = play.next(try answer(ppse(String(repeating: entry, count: entries)) + "90 00"))
-        #expect(step.notes.contains { $0.contains("more than 128 applications") } == isCut)
+        expectEqual(step.notes.contains { $0.contains("more than 128 applications") }, isCut)
         var count = 0
         while step.command.hasPrefix("00A40400"), count <= 6_000 {
             count += 1
             step = play.next(try answer("6A 82"))
         }
-        #expect(count == expected)
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(count, expected)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     /// 3.3.2.3: whatever the status word, an FCI beside it does not count.
@@ -223,7 +224,7 @@ import Testing
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let step = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + status))
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     /// 3.3.2.5: combinations that are not allowed do not take part.
@@ -233,7 +234,7 @@ import Testing
         _ = play.next(.cardPresent)
         let step = play.next(
             try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10") + "90 00"))
-        #expect(step.command == "00A4040007A000000004101000")
+        expectEqual(step.command, "00A4040007A000000004101000")
     }
 
     /// 3.3.3.3
@@ -245,7 +246,7 @@ import Testing
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let step = play.next(try answer(ppse("61 0E 4F 07 A0 00 00 00 03 10 10 9F 29 02 01 02") + "90 00"))
-        #expect(step.command == "00A40400" + (appended.isEmpty ? "07" : "09") + "A0000000031010" + appended + "00")
+        expectEqual(step.command, "00A40400" + (appended.isEmpty ? "07" : "09") + "A0000000031010" + appended + "00")
     }
 
     /// 3.3.3.3: a name has at most 16 bytes; an extension for which there is no room is left out whole.
@@ -260,7 +261,7 @@ import Testing
         let entry = TLVTag(0x61).encode(TLVTag(0x4F).encode(visaAID.bytes) + extension29)
         let step = play.next(try answer(ppse(entry.hex) + "90 00"))
         let name = visaAID.bytes + [UInt8](repeating: 0x5A, count: isAppended ? count : 0)
-        #expect(step.command == "00A40400" + hex(name.count) + name.hex + "00")
+        expectEqual(step.command, "00A40400" + hex(name.count) + name.hex + "00")
     }
 
     /// 3.3.3.6 asks for a PDOL that is absent or lacks the TTQ, not for one that cannot be read: the kernel says so.
@@ -295,10 +296,10 @@ import Testing
             _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
             let step = play.next(try answer(fci + "90 00"))
             if hasKernel1 {
-                #expect(step.command == Obedient.command)
-                #expect(play.next(try answer("03 90 00")).final?.kernel == 1)
+                expectEqual(step.command, Obedient.command)
+                expectEqual(play.next(try answer("03 90 00")).final?.kernel, 1)
             } else {
-                #expect(step.final?.outcome.kind == .endApplication)
+                expectEqual(step.final?.outcome.kind, .endApplication)
                 #expect(step.notes.contains { $0.contains("Kernel 1") })
             }
         }
@@ -314,7 +315,7 @@ import Testing
         _ = play.next(.cardPresent)
         _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
         #expect(play.next(.communicationError(.transmission)).shows([(.presentCard, .readyToRead)], then: "field"))
-        #expect(play.next(.cardPresent).command == "00A404000E325041592E5359532E444446303100")
+        expectEqual(play.next(.cardPresent).command, "00A404000E325041592E5359532E444446303100")
     }
 
     /// A card that never gets further is given up.
@@ -322,9 +323,9 @@ import Testing
         var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         for _ in 1..<EntryPoint.maximumActivations {
-            #expect(play.next(.communicationError(.timeout)).command == "field")
+            expectEqual(play.next(.communicationError(.timeout)).command, "field")
         }
-        #expect(play.next(.communicationError(.timeout)).final?.outcome.kind == .endApplication)
+        expectEqual(play.next(.communicationError(.timeout)).final?.outcome.kind, .endApplication)
     }
 
     // MARK: Kernel activation (3.4)
@@ -347,7 +348,7 @@ import Testing
             case "field": try activate(play.next(.cardPresent))
             case let command where command.hasPrefix("00A404000E"): try activate(try told(entries))
             case let command where command.hasPrefix("00A40400"): try activate(try told(visaFCI + "90 00"))
-            default: #expect(step.command == Obedient.command)
+            default: expectEqual(step.command, Obedient.command)
             }
         }
         try activate(play.next(.cardPresent))
@@ -355,12 +356,12 @@ import Testing
             if let kind = Outcome.Kind(rawValue: outcome) {
                 try activate(try told([Obedient.code(of: kind)].hex + "90 00"))
             } else {
-                #expect(try told(Obedient.onlineRequest(outcome)).final?.outcome.kind == .onlineRequest)
+                try expectEqual(told(Obedient.onlineRequest(outcome)).final?.outcome.kind, .onlineRequest)
                 try activate(play.next(.onlineResponse(OnlineResponse(authorizationResponseCode: [0x30, 0x30]))))
             }
         }
         let final = try #require(try told([Obedient.code(of: .declined)].hex + "90 00").final)
-        #expect(final.outcome.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == expected)
+        expectEqual(final.outcome.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) }, expected)
     }
 
     /// 3.4.1.1: a kernel that the reader does not have is named, and the next one is taken.
@@ -369,10 +370,10 @@ import Testing
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let two = ppse("61 0C 4F 07 A0 00 00 00 04 10 10 87 01 01 61 0C 4F 07 A0 00 00 00 03 10 10 87 01 02")
-        #expect(play.next(try answer(two + "90 00")).command == "00A4040007A000000004101000")
+        expectEqual(play.next(try answer(two + "90 00")).command, "00A4040007A000000004101000")
         let step = play.next(try answer("6F 02 A5 00 90 00"))
         #expect(step.notes.contains { $0.contains("Kernel 2 (Mastercard)") })
-        #expect(step.command == "00A4040007A000000003101000")
+        expectEqual(step.command, "00A4040007A000000003101000")
     }
 
     /// 3.3.2.5, 3.4.1.1: one card of each scheme whose kernel the test terminal does not have.  AIDs as the schemes publish
@@ -397,11 +398,11 @@ import Testing
             let second = hasVisa ? try entry("A0 00 00 00 03 10 10", "87 01 02") : ""
             let select = entryPoint.next(try answer(ppse(first + second) + "90 00"))
             let digits = try [UInt8](hex: name).hex
-            #expect(select.command == "00A40400" + hex(digits.count / 2) + digits + "00")
+            expectEqual(select.command, "00A40400" + hex(digits.count / 2) + digits + "00")
             let step = entryPoint.next(try answer("6F 02 A5 00 90 00"))
-            #expect(step.notes == ["select next: this reader does not have \(expected)"])
+            expectEqual(step.notes, ["select next: this reader does not have \(expected)"])
             if hasVisa {
-                #expect(step.command == "00A4040007A000000003101000")
+                expectEqual(step.command, "00A4040007A000000003101000")
             } else {
                 #expect(step.final?.outcome.kind == .endApplication && step.final?.kernel == nil)
             }
@@ -417,7 +418,7 @@ import Testing
         _ = play.next(try answer(ppse("61 11 4F 0F A0 00 00 00 03 10 10 47 61 73 90 01 01 00 10") + "90 00"))
         let step = play.next(try answer("6A 82"))
         let status = StatusWord.fileNotFound
-        #expect(step.notes == ["SELECT A0000000031010****************: \(status)"])
+        expectEqual(step.notes, ["SELECT A0000000031010****************: \(status)"])
     }
 
     /// 3.4.1.2, 3.4.1.3: what the kernel is given.
@@ -426,18 +427,18 @@ import Testing
         _ = play.next(.startA(try purchase(1234)))
         let record = try #require(
             try play.select(ppse: "61 0A 4F 08 A0 00 00 00 03 10 10 01", kernelSays: .approved).outcome.dataRecord)
-        #expect(record[0x9F66]?.hex == "20400000")  // CVM required
-        #expect(record[0x9F02]?.hex == "000000001234")
-        #expect(record[0x9F03]?.hex == "000000000000")
-        #expect(record[0x5F2A]?.hex == "0978")
-        #expect(record[0x9A]?.hex == "261121")
-        #expect(record[0x9F21]?.hex == "123456")
-        #expect(record[0x9C]?.hex == "00")
-        #expect(record[0x9F37]?.hex == "01020304")
-        #expect(record[0x9F41]?.hex == "00000042")
-        #expect(record[0x9F06]?.hex == "A0000000031010")
-        #expect(record[0x9F1A]?.hex == "0276")
-        #expect(record[0x84]?.hex == "A000000003101001")
+        expectEqual(record[0x9F66]?.hex, "20400000")  // CVM required
+        expectEqual(record[0x9F02]?.hex, "000000001234")
+        expectEqual(record[0x9F03]?.hex, "000000000000")
+        expectEqual(record[0x5F2A]?.hex, "0978")
+        expectEqual(record[0x9A]?.hex, "261121")
+        expectEqual(record[0x9F21]?.hex, "123456")
+        expectEqual(record[0x9C]?.hex, "00")
+        expectEqual(record[0x9F37]?.hex, "01020304")
+        expectEqual(record[0x9F41]?.hex, "00000042")
+        expectEqual(record[0x9F06]?.hex, "A0000000031010")
+        expectEqual(record[0x9F1A]?.hex, "0276")
+        expectEqual(record[0x84]?.hex, "A000000003101001")
     }
 
     // MARK: Outcome processing (3.5)
@@ -450,10 +451,10 @@ import Testing
         _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
         _ = play.next(try answer(visaFCI + "90 00"))
         let off = play.next(try answer("01 90 00"))
-        #expect(off.userInterfaceRequests == [.init(.seePhone, .processingError)])
-        #expect(off.command == "off 1300")
+        expectEqual(off.userInterfaceRequests, [.init(.seePhone, .processingError)])
+        expectEqual(off.command, "off 1300")
         #expect(play.next(.fieldIsOff).shows([(.presentCardAgain, .readyToRead)], then: "field"))
-        #expect(play.next(.cardPresent).command == "00A404000E325041592E5359532E444446303100")
+        expectEqual(play.next(.cardPresent).command, "00A404000E325041592E5359532E444446303100")
     }
 
     /// 3.5.1.4
@@ -464,9 +465,9 @@ import Testing
         _ = play.next(
             try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10") + "90 00"))
         _ = play.next(try answer(visaFCI + "90 00"))
-        #expect(play.next(try answer("00 90 00")).command == "00A4040007A000000004101000")
+        expectEqual(play.next(try answer("00 90 00")).command, "00A4040007A000000004101000")
         _ = play.next(try answer("6F 00 90 00"))
-        #expect(play.next(try answer("00 90 00")).final?.outcome.kind == .endApplication)
+        expectEqual(play.next(try answer("00 90 00")).final?.outcome.kind, .endApplication)
     }
 
     /// 3.5.1.5, and what comes back from the issuer: Start B with data for the card skips the PPSE (3.3.2.1).
@@ -480,12 +481,12 @@ import Testing
         #expect(final.outcome.isRestarted(by: issuer))
         #expect(!final.outcome.isRestarted(by: OnlineResponse(authorizationResponseCode: Array("00".utf8))))
         #expect(play.next(.onlineResponse(issuer)).shows([(.presentCardAgain, .readyToRead)], then: "field"))
-        #expect(play.next(.cardPresent).command == "00A4040007A000000003101000")
+        expectEqual(play.next(.cardPresent).command, "00A4040007A000000003101000")
         var refused = play
         // 3.3.3.5
-        #expect(refused.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
-        #expect(play.next(try answer(visaFCI + "90 00")).command == Obedient.command)
-        #expect(play.next(try answer("03 90 00")).final?.outcome.dataRecord?[0x91]?.hex == "01020304")
+        expectEqual(refused.next(try answer("6A 82")).final?.outcome.kind, .endApplication)
+        expectEqual(play.next(try answer(visaFCI + "90 00")).command, Obedient.command)
+        expectEqual(play.next(try answer("03 90 00")).final?.outcome.dataRecord?[0x91]?.hex, "01020304")
     }
 
     /// Book A, 8.1.1.9: where the outcome says, with the issuer's answer, and with the field as it is but for A and B.
@@ -512,23 +513,23 @@ import Testing
             authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: hasData ? [1, 2, 3, 4] : nil)
         var step = play.next(.onlineResponse(issuer))
         for expected in steps {
-            #expect(step.command == expected)
+            expectEqual(step.command, expected)
             switch expected {
             case "field":
-                #expect(step.userInterfaceRequests == [.init(.presentCardAgain, .readyToRead)])
+                expectEqual(step.userInterfaceRequests, [.init(.presentCardAgain, .readyToRead)])
                 step = play.next(.cardPresent)
             case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
             default: step = play.next(try answer(visaFCI + "90 00"))
             }
             #expect(expected == "field" || step.userInterfaceRequests.isEmpty)
         }
-        #expect(step.command == Obedient.command)
+        expectEqual(step.command, Obedient.command)
         let outcome = try #require(play.next(try answer("02 90 00")).final)
         #expect(outcome.outcome.kind == .approved && outcome.name?.hex == "A0000000031010")
-        #expect(outcome.outcome.dataRecord?[0x8A] == Array("00".utf8))
-        #expect(outcome.outcome.dataRecord?[0x91] == (hasData ? [1, 2, 3, 4] : nil))
+        expectEqual(outcome.outcome.dataRecord?[0x8A], Array("00".utf8))
+        expectEqual(outcome.outcome.dataRecord?[0x91], hasData ? [1, 2, 3, 4] : nil)
         // 3.1.1.8: begun at Start B there was no pre-processing; from Start A on there is.
-        #expect(outcome.outcome.discretionaryData?[0xDF01] == [start == "A" ? 1 : 0])
+        expectEqual(outcome.outcome.discretionaryData?[0xDF01], [start == "A" ? 1 : 0])
     }
 
     /// An application that can no longer be selected: the end where the issuer's data are for it (3.3.3.5), else the next.
@@ -546,7 +547,7 @@ import Testing
         var step = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: hasData ? [1] : nil)))
         if step.command == "field" { step = play.next(.cardPresent) }
         if step.command == Self.selectPPSE { step = play.next(try answer(Self.two + "90 00")) }
-        #expect(step.command == Self.selectFirst)
+        expectEqual(step.command, Self.selectFirst)
         step = play.next(try answer("6A 82"))
         #expect(isEnd ? step.final?.outcome.kind == .endApplication : step.command == "00A4040007A000000004101000")
     }
@@ -564,8 +565,8 @@ import Testing
         var step = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
         if step.command == "field" { step = play.next(.cardPresent) }
         if step.command == Self.selectPPSE { step = play.next(directory) }
-        #expect(step.command == Self.selectFirst)
-        #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+        expectEqual(step.command, Self.selectFirst)
+        expectEqual(play.next(try answer("6A 82")).final?.outcome.kind, .endApplication)
     }
 
     /// The issuer's data reach no other application: neither when the kernel, activated again, wants the next one (3.5.1.4),
@@ -579,12 +580,12 @@ import Testing
         _ = play.next(try answer(visaFCI + "90 00"))
         _ = play.next(try answer(Obedient.onlineRequest("B")))
         _ = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
-        #expect(play.next(.cardPresent).command == Self.selectFirst)
+        expectEqual(play.next(.cardPresent).command, Self.selectFirst)
         var step = play.next(try answer(fci))
-        #expect((step.command == Obedient.command) == reachesKernel)
+        expectEqual(step.command == Obedient.command, reachesKernel)
         if reachesKernel { step = play.next(try answer([Obedient.code(of: .selectNext)].hex + "90 00")) }
-        #expect(step.final?.outcome.kind == .endApplication)
-        #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
+        expectEqual(step.final?.outcome.kind, .endApplication)
+        expectEqual(step.userInterfaceRequests, [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
     }
 
     /// A card that is lost in the selection leads to Start B, where the application of before is selected without the PPSE
@@ -605,16 +606,16 @@ import Testing
             default: step = play.next(try answer(visaFCI + "90 00"))
             }
         }
-        #expect(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command == "off 1300")
-        #expect(play.next(.fieldIsOff).command == "field")
-        #expect(play.next(.cardPresent).command == Self.selectFirst)
-        #expect(play.next(.communicationError(.timeout)).command == "field")
-        #expect(play.next(.cardPresent).command == Self.selectFirst)
+        expectEqual(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command, "off 1300")
+        expectEqual(play.next(.fieldIsOff).command, "field")
+        expectEqual(play.next(.cardPresent).command, Self.selectFirst)
+        expectEqual(play.next(.communicationError(.timeout)).command, "field")
+        expectEqual(play.next(.cardPresent).command, Self.selectFirst)
         if isThere {
             _ = play.next(try answer(visaFCI + "90 00"))
-            #expect(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91] == [1])
+            expectEqual(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91], [1])
         } else {
-            #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+            expectEqual(play.next(try answer("6A 82")).final?.outcome.kind, .endApplication)
         }
     }
 
@@ -645,7 +646,7 @@ import Testing
         _ = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
         _ = play.next(.cardPresent)
         let step = play.next(try answer("6F 09 84 07 A0 00 00 00 03 10 10 90 00"))
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     /// Book A, table 6-1: the request on restart is shown at every start; from C on without field and PPSE.
@@ -667,9 +668,9 @@ import Testing
                 #expect(step.final != nil && step.userInterfaceRequests.isEmpty)
                 step = play.next(.onlineResponse(OnlineResponse()))
             }
-            #expect(step.userInterfaceRequests == [.init(.presentCardAgain, .readyToRead)])
+            expectEqual(step.userInterfaceRequests, [.init(.presentCardAgain, .readyToRead)])
             for expected in steps {
-                #expect(step.command == expected)
+                expectEqual(step.command, expected)
                 switch expected {
                 case "field": step = play.next(.cardPresent)
                 case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
@@ -677,11 +678,11 @@ import Testing
                 }
                 #expect(step.userInterfaceRequests.isEmpty)
             }
-            #expect(step.command == Obedient.command)
+            expectEqual(step.command, Obedient.command)
             let record = try #require(play.next(try answer("02 90 00")).final).outcome
-            #expect(record.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "\(start) true 3")
+            expectEqual(record.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) }, "\(start) true 3")
             // 3.1.1.8: from Start A on there is pre-processing.
-            #expect(record.discretionaryData?[0xDF01] == [start == "A" ? 1 : 0])
+            expectEqual(record.discretionaryData?[0xDF01], [start == "A" ? 1 : 0])
         }
     }
 
@@ -702,7 +703,7 @@ import Testing
                     try answer(([Obedient.code(of: .endApplication)] + Array(start.utf8)).hex + "90 00"))
             }
         }
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     /// From Start A again, the limits count again: here nothing is allowed (3.1.1.13).
@@ -714,8 +715,8 @@ import Testing
         _ = play.next(try answer(visaFCI + "90 00"))
         _ = play.next(try answer(Obedient.onlineRequest("A")))
         let step = play.next(.onlineResponse(OnlineResponse()))
-        #expect(step.final?.outcome.kind == .tryAnotherInterface)
-        #expect(step.userInterfaceRequests == [.init(.insertOrSwipeCard, .processingError)])
+        expectEqual(step.final?.outcome.kind, .tryAnotherInterface)
+        expectEqual(step.userInterfaceRequests, [.init(.insertOrSwipeCard, .processingError)])
     }
 
     private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
@@ -729,7 +730,7 @@ import Testing
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
         let response = OnlineResponse(issuerAuthenticationData: [1])
         #expect(!final.outcome.isRestarted(by: response))
-        #expect(play.next(.onlineResponse(response)).final?.outcome.kind == .endApplication)
+        expectEqual(play.next(.onlineResponse(response)).final?.outcome.kind, .endApplication)
     }
 
     /// A kernel that would go on for ever.
@@ -744,17 +745,17 @@ import Testing
             commands += 1
             step = play.next(try answer("FF 90 00"))
         }
-        #expect(commands == EntryPoint.maximumCommands)
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(commands, EntryPoint.maximumCommands)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     @Test func eventsOutOfOrderEndTheTransaction() throws {
         var play = try Play([.visa()])
-        #expect(play.next(.cardPresent).final?.outcome.kind == .endApplication)
+        expectEqual(play.next(.cardPresent).final?.outcome.kind, .endApplication)
         _ = play.next(.startA(try purchase(1)))
-        #expect(play.next(.fieldIsOff).final?.outcome.kind == .endApplication)
+        expectEqual(play.next(.fieldIsOff).final?.outcome.kind, .endApplication)
         // And another one can begin.
-        #expect(play.next(.startA(try purchase(1))).command == "field")
+        expectEqual(play.next(.startA(try purchase(1))).command, "field")
     }
 }
 
@@ -773,20 +774,20 @@ import Testing
             _ = play.next(.startA(try purchase(1)))
             _ = try play.select(ppse: Self.visaEntry, kernelSays: .onlineRequest)
             _ = play.next(.onlineResponse(issuer))
-            #expect(play.next(.cardPresent).command == "00A4040007A000000003101000")
+            expectEqual(play.next(.cardPresent).command, "00A4040007A000000003101000")
             if isApplicationThere {
                 _ = play.next(try answer(visaFCI + "90 00"))
-                #expect(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91] == [1, 2, 3, 4])
+                expectEqual(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91], [1, 2, 3, 4])
             } else {
-                #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+                expectEqual(play.next(try answer("6A 82")).final?.outcome.kind, .endApplication)
             }
             #expect(play.next(.startA(try purchase(1))).shows([(.presentCard, .readyToRead)], then: "field"))
             #expect(play.candidates.isEmpty)
             var again = play
-            #expect(again.next(.cardPresent).command == Self.selectPPSE)
+            expectEqual(again.next(.cardPresent).command, Self.selectPPSE)
             let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
             #expect(record?[0x8A] == nil && record?[0x91] == nil)
-            #expect(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "A false 3")
+            expectEqual(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) }, "A false 3")
         }
     }
 
@@ -814,7 +815,7 @@ import Testing
                     61 0D 4F 08 A0 00 00 00 03 10 10 01 87 01 01 61 0D 4F 08 A0 00 00 00 03 10 10 02 87 01 03 \
                     61 0C 4F 07 A0 00 00 00 04 10 10 87 01 02
                     """) + "90 00"))
-        #expect(play.candidates.map(\.name.hex) == names)
+        expectEqual(play.candidates.map(\.name.hex), names)
     }
 
     /// The count begins again with a transaction and with a restart, and two cards in the field are no activation.
@@ -824,14 +825,14 @@ import Testing
         for _ in 0..<2 {
             _ = play.next(.startA(try purchase(1)))
             for _ in 0..<20 {
-                #expect(play.next(.collision).command == "field")
-                #expect(play.next(.collisionOver).command == "field")
+                expectEqual(play.next(.collision).command, "field")
+                expectEqual(play.next(.collisionOver).command, "field")
             }
-            for _ in 1..<16 { #expect(play.next(.communicationError(.timeout)).command == "field") }
+            for _ in 1..<16 { expectEqual(play.next(.communicationError(.timeout)).command, "field") }
             _ = try play.select(ppse: Self.visaEntry, kernelSays: .onlineRequest)
-            #expect(play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1]))).command == "field")
-            for _ in 1..<16 { #expect(play.next(.communicationError(.timeout)).command == "field") }
-            #expect(play.next(.communicationError(.timeout)).final?.outcome.kind == .endApplication)
+            expectEqual(play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1]))).command, "field")
+            for _ in 1..<16 { expectEqual(play.next(.communicationError(.timeout)).command, "field") }
+            expectEqual(play.next(.communicationError(.timeout)).final?.outcome.kind, .endApplication)
         }
     }
 
@@ -843,10 +844,10 @@ import Testing
         _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
         var step = play.next(try answer(visaFCI + "90 00"))
         for _ in 0..<1024 {
-            #expect(step.command == "exchange")
+            expectEqual(step.command, "exchange")
             step = play.next(.terminalData(DataRecord()))
         }
-        #expect(step.final?.outcome.kind == .endApplication)
+        expectEqual(step.final?.outcome.kind, .endApplication)
     }
 
     /// Book A, table 6-1, Start; Book B, 3.3.3.7.
@@ -858,14 +859,14 @@ import Testing
             _ = play.next(.cardPresent)
             _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
             if isLost {
-                #expect(play.next(.communicationError(.timeout)).command == "field")
+                expectEqual(play.next(.communicationError(.timeout)).command, "field")
             } else {
                 _ = play.next(try answer(visaFCI + "90 00"))
-                #expect(
-                    play.next(try answer([Obedient.code(of: .endApplication), 0x42].hex + "90 00")).command == "field")
+                expectEqual(
+                    play.next(try answer([Obedient.code(of: .endApplication), 0x42].hex + "90 00")).command, "field")
             }
             let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
-            #expect(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "B \(!isLost) 3")
+            expectEqual(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) }, "B \(!isLost) 3")
         }
     }
 
@@ -874,7 +875,7 @@ import Testing
         var play = try Play([.visa(transactionLimit: 10)])
         _ = play.next(.startA(try purchase(1)))
         _ = try play.select(ppse: Self.visaEntry, kernelSays: .approved)
-        #expect(play.candidates.count == 1)
+        expectEqual(play.candidates.count, 1)
         let refused = try #require(play.next(.startA(try purchase(10))).final)
         #expect(refused.outcome.kind == .tryAnotherInterface && refused.name == nil && refused.kernel == nil)
         #expect(play.candidates.isEmpty)
@@ -890,7 +891,7 @@ import Testing
         _ = play.next(.cardPresent)
         _ = play.next(try answer(ppse("61 0D 4F 07 A0 00 00 09 99 10 10 9F 2A 01 03") + "90 00"))
         let step = play.next(try answer("6F 0B 84 07 A0 00 00 09 99 10 10 A5 00 90 00"))
-        #expect(step.command == Obedient.command)
+        expectEqual(step.command, Obedient.command)
     }
 
     @Test("a combination's data count before the terminal's")
@@ -898,7 +899,7 @@ import Testing
         var play = try Play([.visa(data: [0x9F1A: [0x00, 0x56]])], terminal: [0x9F1A: [0x02, 0x76]])
         _ = play.next(.startA(try purchase(1)))
         let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
-        #expect(record?[0x9F1A]?.hex == "0056")
+        expectEqual(record?[0x9F1A]?.hex, "0056")
     }
 
     // MARK: Transactions
@@ -920,7 +921,7 @@ import Testing
         let transaction = Transaction(
             kind, amount: amount, amountOther: other, currency: currency, time: time,
             unpredictableNumber: [1, 2, 3, 4], sequenceCounter: counter)
-        #expect((transaction != nil) == isSound)
+        expectEqual(transaction != nil, isSound)
     }
 
     @Test("a combination's limit has twelve digits at the most")
@@ -929,7 +930,7 @@ import Testing
             for combination in [
                 Combination.visa(transactionLimit: limit), .visa(floorLimit: limit), .visa(cvmRequiredLimit: limit),
             ] {
-                #expect(((try? Play([combination])) != nil) == isSound)
+                expectEqual((try? Play([combination])) != nil, isSound)
             }
         }
     }
@@ -950,9 +951,9 @@ import Testing
             _ = play.next(.cardPresent)
             _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
             _ = play.next(try answer(visaFCI + "90 00"))
-            for _ in 1..<1024 { #expect(play.next(try answer("FF 90 00")).command == Obedient.command) }
-            #expect(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command == "off 1300")
-            #expect(play.next(.fieldIsOff).command == "field")
+            for _ in 1..<1024 { expectEqual(play.next(try answer("FF 90 00")).command, Obedient.command) }
+            expectEqual(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command, "off 1300")
+            expectEqual(play.next(.fieldIsOff).command, "field")
         }
     }
 }

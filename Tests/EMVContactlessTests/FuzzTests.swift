@@ -41,11 +41,11 @@ import Testing
         }
         let other = FuzzTargets.Bench([0x0F, 0x04, 0x03, 0x01])
         #expect(other.kind == .refund && other.amount == 50_00 && other.startsAtB)
-        #expect(other.configuration.terminal[0x9F35] == [0x14])
-        #expect(other.configuration.combinations[0].floorLimit == 10_000_00)
-        #expect((other.configuration.combinations[0].options as? Kernel3.Options)?.checksUsageAtATM == true)
-        #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x35)
-        #expect(Set((0...3).map { FuzzTargets.Bench([$0]).kind }) == Set(Transaction.Kind.allCases))
+        expectEqual(other.configuration.terminal[0x9F35], [0x14])
+        expectEqual(other.configuration.combinations[0].floorLimit, 10_000_00)
+        expectEqual((other.configuration.combinations[0].options as? Kernel3.Options)?.checksUsageAtATM, true)
+        expectEqual(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first, 0x35)
+        expectEqual(Set((0...3).map { FuzzTargets.Bench([$0]).kind }), Set(Transaction.Kind.allCases))
         #expect((1...20).allSatisfy { FuzzTargets.Bench([0, $0 << 3]).card != nil })
     }
 
@@ -54,12 +54,12 @@ import Testing
         for input in try FuzzCorpus("transaction").inputs {
             try FuzzTargets.transaction(input, kernels: [2: WatchedKernel2.self, 3: Kernel3.self])
         }
-        #expect(WatchedKernel2.states.withLock { $0 } == Set(Kernel2.State.allCases))
+        expectEqual(WatchedKernel2.states.withLock { $0 }, Set(Kernel2.State.allCases))
     }
 
     /// What is refused as a finding would be one.
     @Test func findings() {
-        #expect("\(FuzzTargets.Finding(description: "no end"))" == "no end")
+        expectEqual("\(FuzzTargets.Finding(description: "no end"))", "no end")
         #expect(FuzzTargets.maximumCommands < EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2)
     }
 }

@@ -2,6 +2,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// EMV Contactless Book C-3, 6, from the online request to what the card has made of the issuer's answer: a virtual card on a
@@ -52,25 +53,26 @@ import Testing
 
         let request = try #require(asked.withLock { $0 })
         #expect(request.outcome.kind == .onlineRequest && request.outcome.start == .b)
-        #expect(request.outcome.dataRecord?[0x9F26]?.hex == "C7C5A68F187C18C6")
-        #expect(report.onlineRequest == request)
+        expectEqual(request.outcome.dataRecord?[0x9F26]?.hex, "C7C5A68F187C18C6")
+        expectEqual(report.onlineRequest, request)
         #expect(
             report.exchanges.map(\.header.hex) == [
                 "00A40400", "00A40400", "80A80000",  // directory, application, decision
                 "00A40400", "00820000", "04DA9F17", "841E0000",  // the same application once more, without directory
             ])
         let status = report.exchanges.suffix(3).compactMap(\.status).map { [$0.sw1, $0.sw2].hex }
-        #expect(status.joined(separator: " ") == statuses)
-        #expect(report.outcome.kind == .endApplication)
-        #expect(report.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
-        #expect(
-            shown.withLock { $0 } == [
+        expectEqual(status.joined(separator: " "), statuses)
+        expectEqual(report.outcome.kind, .endApplication)
+        expectEqual(report.outcome.discretionaryData?[0x9F5B]?.hex, try wire(results).hex)
+        expectEqual(
+            shown.withLock { $0 },
+            [
                 .presentCard, .cardReadRemoveCard, .authorizing, .presentCardAgain, .cardReadRemoveCard,
             ])
         // What is left: the PIN try counter, and whether the application is blocked.
         let select = try #require(card.exchange(try wire("00 A4 04 00 07 A0 00 00 00 03 10 10 00")))
         let counter = try #require(card.exchange(try wire("80 CA 9F 17 00")))
-        #expect(counter.dropLast(2).hex + select.suffix(2).hex == expected)
+        expectEqual(counter.dropLast(2).hex + select.suffix(2).hex, expected)
     }
 
     /// A card without the bit in its CTQ is not presented again.

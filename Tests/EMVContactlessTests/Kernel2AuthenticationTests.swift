@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Combined data authentication, relay resistance and data storage, by a card whose signatures another program made
@@ -20,12 +21,12 @@ import Testing
         var bench = try Kernel2Bench.signing
         bench.floorLimit = floorLimit
         let run = try bench.run(try MChipCard().read + [answer.answered])
-        #expect(run.outcome.kind == kind, "\(run.outcome.reason)")
-        #expect(run.outcome.isAuthentic == true)
-        #expect(run.commands.last?.hasPrefix("80AE" + control) == true)
+        expectEqual(run.outcome.kind, kind, "\(run.outcome.reason)")
+        expectEqual(run.outcome.isAuthentic, true)
+        expectEqual(run.commands.last?.hasPrefix("80AE" + control), true)
         // Only the signature has the cryptogram.
-        #expect(run[record: 0x9F26] == "4A8CF7AC9A9378A0")
-        #expect(run[record: 0x95] == (floorLimit == nil ? "0000000001" : "0000008001"))
+        expectEqual(run[record: 0x9F26], "4A8CF7AC9A9378A0")
+        expectEqual(run[record: 0x95], floorLimit == nil ? "0000000001" : "0000008001")
     }
 
     /// An AAC is signed where the card says that it does so (9F5D), and only then has to be.
@@ -37,9 +38,9 @@ import Testing
         bench.discretionary = "9F 5D 03 01 01 00"
         let signed = try bench.run(try MChipCard().read + [Kernel2Vectors.aac.answered])
         #expect(signed.commands.last?.hasPrefix("80AE10") == true && signed.outcome.isAuthentic == true)
-        #expect(signed.outcome.kind == .tryAnotherInterface)
+        expectEqual(signed.outcome.kind, .tryAnotherInterface)
         let unsigned = try bench.run(try MChipCard().read + [MChipCard.cryptogram("00")])
-        #expect(unsigned.error == "00060000001C")
+        expectEqual(unsigned.error, "00060000001C")
     }
 
     /// A card that was asked to sign an approval may decline without; anything else it has to sign.
@@ -49,7 +50,7 @@ import Testing
     func withoutSignature(_ information: String, _ kind: Outcome.Kind) throws {
         let run = try Kernel2Bench.signing.run(try MChipCard().read + [MChipCard.cryptogram(information)])
         #expect(run.outcome.kind == kind && run.outcome.isAuthentic == nil)
-        #expect(run.error == (kind == .endApplication ? "00060000001C" : "0000000000FF"))
+        expectEqual(run.error, kind == .endApplication ? "00060000001C" : "0000000000FF")
     }
 
     /// CAM FAILED: no byte of the answer, the records or what was sent may be another one.
@@ -59,15 +60,15 @@ import Testing
             var changed = answer
             changed[index] ^= 0x01
             let run = try Kernel2Bench.signing.run(try MChipCard().read + [changed.hex.answered])
-            #expect(run.outcome.kind == .endApplication, "\(index)")
+            expectEqual(run.outcome.kind, .endApplication, "\(index)")
             #expect(["00020000001C", "00040000001C"].contains(run.error), "\(index): \(run.outcome.reason)")
-            #expect(run.outcome.dataRecord == nil)
+            expectEqual(run.outcome.dataRecord, nil)
         }
         var other = try Kernel2Bench.signing
         other.unpredictableNumber = "11 22 33 45"
         let run = try other.run(try MChipCard().read + [Kernel2Vectors.tc.answered])
         #expect(run.error == "00020000001C" && run.outcome.isAuthentic == false)
-        #expect(run.outcome.userInterfaceRequest?.message == .insertSwipeOrTryAnotherCard)
+        expectEqual(run.outcome.userInterfaceRequest?.message, .insertSwipeOrTryAnotherCard)
     }
 
     /// S456.25: what is missing shows in the TVR, and CDA is not asked for.
@@ -79,17 +80,17 @@ import Testing
         var card = MChipCard()
         if missing.isEmpty { bench.keys = CAPublicKeys() } else { card.iccCertificate = "" }
         let run = try bench.run(try card.read + [MChipCard.cryptogram("80")])
-        #expect(run.commands.last?.hasPrefix("80AE80") == true)
-        #expect(run[record: 0x95] == results)
+        expectEqual(run.commands.last?.hasPrefix("80AE80"), true)
+        expectEqual(run[record: 0x95], results)
     }
 
     /// S456.26: the AIP is signed, or the card is no good.
     @Test func withoutTheSignedProfile() throws {
         var card = MChipCard()
         card.record = card.record.replacingSuffix("9F4A0182", with: "9F4A0195")
-        #expect(try Kernel2Bench.signing.run(card.read).error == "00060000001C")
+        try expectEqual(Kernel2Bench.signing.run(card.read).error, "00060000001C")
         card.record = Kernel2Vectors.record.replacingSuffix("9F4A0182", with: "")
-        #expect(try Kernel2Bench.signing.run(card.read).error == "00060000001C")
+        try expectEqual(Kernel2Bench.signing.run(card.read).error, "00060000001C")
     }
 
     // MARK: Relay resistance
@@ -122,13 +123,13 @@ import Testing
                 ShortCard().record, MChipCard.cryptogram("80"),
             ])
         let numbers = ["55667788", "99AABBCC", "DDEEFF00"].prefix(tries)
-        #expect(run.commands[1...tries].map(\.self) == numbers.map { "80EA000004\($0)00" })
-        #expect(run[record: 0x95] == "80000000" + results)
-        #expect(run[record: 0x9F37] == numbers.last)
+        expectEqual(run.commands[1...tries].map(\.self), numbers.map { "80EA000004\($0)00" })
+        expectEqual(run[record: 0x95], "80000000" + results)
+        expectEqual(run[record: 0x9F37], numbers.last)
         // S910.39: key F7 is none of 0 to 9; the number of further tries; DDCC as CCDD, 52445; BB, 187; the time in ms.
         let milliseconds = min((Int(measured, radix: 16) ?? 0) / 10, 999)
         let discretionary = "0\(tries - 1)52445187" + String(("000" + "\(milliseconds)").suffix(3))
-        #expect(run[record: 0x57] == "5413330089010434D3112201" + discretionary + "F")
+        expectEqual(run[record: 0x57], "5413330089010434D3112201" + discretionary + "F")
     }
 
     /// S3.61: what the card has been told with the PDOL, it may have passed on already.
@@ -138,9 +139,9 @@ import Testing
         let run = try bench.run(
             template(0x77, "82 02 18 81  94 04 10 01 01 00"), "80 0A AA BB CC DD 000A 0050 0018 90 00",
             ShortCard().record, MChipCard.cryptogram("80"))
-        #expect(run.commands[0] == joined("80A8000006", "8304", "11223344", "00"))
-        #expect(run.commands[1] == joined("80EA000004", "55667788", "00"))
-        #expect(run[record: 0x9F37] == "55667788")
+        expectEqual(run.commands[0], joined("80A8000006", "8304", "11223344", "00"))
+        expectEqual(run.commands[1], joined("80EA000004", "55667788", "00"))
+        expectEqual(run[record: 0x9F37], "55667788")
     }
 
     @Test(arguments: [
@@ -155,7 +156,7 @@ import Testing
         let run = try bench.run(
             [template(0x77, "82 02 18 81  94 04 10 01 01 00"), "80 0A AA BB CC DD \(minimum) 0100 0018 90 00"]
                 + (early ? [] : [ShortCard().record, MChipCard.cryptogram("80")]))
-        #expect(run.error == error)
+        expectEqual(run.error, error)
     }
 
     @Test(
@@ -165,7 +166,7 @@ import Testing
         ])
     func noRelayData(_ answer: String) throws {
         let run = try Kernel2Bench().run([template(0x77, "82 02 18 81  94 04 10 01 01 00"), answer + "90 00"])
-        #expect(run.error == "00040000001C")
+        expectEqual(run.error, "00040000001C")
     }
 
     /// What was exchanged is signed along with the cryptogram.
@@ -183,8 +184,8 @@ import Testing
         card.iccCertificate = Kernel2Vectors.iccCertificateRelay
         let relay = [String](repeating: "80 0A AA BB CC DD  00 0A  00 50  00 18 90 00", count: times.count)
         let run = try bench.run([card.processingOptions] + relay + card.records + [answer.answered])
-        #expect(run.outcome.kind == kind, "\(run.outcome.reason)")
-        #expect(run.outcome.isAuthentic == (kind != .endApplication))
+        expectEqual(run.outcome.kind, kind, "\(run.outcome.reason)")
+        expectEqual(run.outcome.isAuthentic, kind != .endApplication)
     }
 
     // MARK: Devices
@@ -196,15 +197,15 @@ import Testing
         card.iccCertificate = Kernel2Vectors.iccCertificateDevice
         let run = try Kernel2Bench.signing.run(card.read + [Kernel2Vectors.onDevice.answered])
         #expect(run.outcome.kind == .approved && run.outcome.cvm == Outcome.CVM.none, "\(run.outcome.reason)")
-        #expect(run[record: 0x9F34] == "3F0002")
+        expectEqual(run[record: 0x9F34], "3F0002")
 
         var above = Kernel2Bench()
         above.amount = 60_00
         card.aip = "1A 80"
         let declined = try above.run(card.read + [MChipCard.cryptogram("00")])
-        #expect(declined.commands.last?.hasPrefix("80AE00") == true)
+        expectEqual(declined.commands.last?.hasPrefix("80AE00"), true)
         #expect(declined.outcome.cvm == .deviceCVM && declined.outcome.receipt)
-        #expect(declined[record: 0x9F34] == "010002")
+        expectEqual(declined[record: 0x9F34], "010002")
     }
 }
 

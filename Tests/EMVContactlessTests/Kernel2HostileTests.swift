@@ -36,14 +36,14 @@ import Testing
             #expect(result.count <= 600)
             outcomes[outcome.kind, default: 0] += 1
             #expect(!"\(outcome)".contains("5413330089010434"))
-            #expect(outcome.discretionaryData?[0xDF8115]?.count == 6)
+            expectEqual(outcome.discretionaryData?[0xDF8115]?.count, 6)
         }
         print("Kernel 2, hostile cards of wildness \(wildness): \(outcomes)")
         #expect(outcomes.count > Tier.rounds(1, thorough: 2))
         // Where the card is mostly plausible it comes to every state but the first, in time.
         if wildness == 0x10, Tier.isThorough {
             let missing = Set(Kernel2.State.allCases).subtracting(states).subtracting([.idle])
-            #expect(missing == [])
+            expectEqual(missing, [])
         }
     }
 }

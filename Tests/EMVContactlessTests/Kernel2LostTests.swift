@@ -1,6 +1,7 @@
 import EMVContactless
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Mastercards that leave the field at one command or another (EMV Contactless Book C-2, 6: L1RSP in every state).
@@ -59,29 +60,29 @@ import Testing
     /// Before it has given its cryptogram the card is asked for once more, and nothing has been paid; after it, it has paid.
     @Test(arguments: plays) private func everyMastercardThatIsLost(_ play: Play) throws {
         let responses = try play.responses()
-        #expect(try play.bench().run(responses).outcome.kind == .onlineRequest)
+        try expectEqual(play.bench().run(responses).outcome.kind, .onlineRequest)
         for index in responses.indices {
             // Without the balance that follows the cryptogram, PUT DATA is tried all the same.
             let tries = index == play.last + 1 && index + 1 < responses.count ? 2 : 1
             let run = try play.bench().run(responses[..<index] + [String](repeating: "-", count: tries))
-            #expect(run.commands.count == index + tries)
+            expectEqual(run.commands.count, index + tries)
             if index > play.last {
                 #expect(run.outcome.kind == .onlineRequest && run.outcome.dataRecord != nil, "\(index)")
-                #expect(run.error == "0000000000FF")
+                expectEqual(run.error, "0000000000FF")
             } else {
-                #expect(run.outcome.kind == (index == 0 ? .tryAgain : .endApplication), "\(index)")
+                expectEqual(run.outcome.kind, index == 0 ? .tryAgain : .endApplication, "\(index)")
                 #expect(run.outcome.start == .b && run.outcome.dataRecord == nil, "\(index)")
-                #expect(
-                    run.outcome.userInterfaceRequestOnRestart?.message == (index == 0 ? nil : .presentCardAgain))
-                #expect(run.error == (index == 0 ? "0100000000FF" : "010000000021"))
+                expectEqual(
+                    run.outcome.userInterfaceRequestOnRestart?.message, index == 0 ? nil : .presentCardAgain)
+                expectEqual(run.error, index == 0 ? "0100000000FF" : "010000000021")
             }
             // What was lost with GENERATE AC can be recovered, and what RECOVER AC has not given, too.
             let before = try play.bench().tornTransactions.count
             let isLost = run.commands.last.map { $0.hasPrefix("80AE") } == true
             let isRecovered = run.commands.contains { $0.hasPrefix("80D0") } && index >= play.last && before == 1
             let isRecovering = run.commands.last.map { $0.hasPrefix("80D0") } == true
-            #expect(
-                run.outcome.tornTransactions?.count == (isLost || isRecovering ? 1 : isRecovered ? 0 : before),
+            expectEqual(
+                run.outcome.tornTransactions?.count, isLost || isRecovering ? 1 : isRecovered ? 0 : before,
                 "\(index)")
         }
     }
@@ -105,6 +106,6 @@ import Testing
             purchase(amount), in: LosingKernel2Field(card, lost: -1, hasRecovery: false)
         ) { _ in }
         #expect(report.outcome.kind == kind && report.outcome.isAuthentic == true, "\(report.outcome.reason)")
-        #expect(report.outcome.dataRecord?[0x95]?.hex == "0000000001")
+        expectEqual(report.outcome.dataRecord?[0x95]?.hex, "0000000001")
     }
 }

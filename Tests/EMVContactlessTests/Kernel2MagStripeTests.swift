@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Mag-stripe mode (EMV Contactless Book C-2, 6: S7, S78, S13 and S14).  The expected digits are placed by hand.
@@ -14,20 +15,20 @@ import Testing
         let run = try bench.run(try card.read + [MagStripeCard.checksum()])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == Outcome.CVM.none, "\(run.outcome.reason)")
         // The default UDOL asks for 9F6A alone.
-        #expect(run.commands == ["80A800000383012200", "00B2010C00", "802A8E800400000632" + "00"])
+        expectEqual(run.commands, ["80A800000383012200", "00B2010C00", "802A8E800400000632" + "00"])
         // From the end: 3 digits; 660 of the CVC3 in 1 to 3; 632 in 4 to 6; 066 of the counter in 9 to 11.
-        #expect(run[record: 0x9F6B] == joined("5413330089010434D3112201", "9066996326603", "F"))
+        expectEqual(run[record: 0x9F6B], joined("5413330089010434D3112201", "9066996326603", "F"))
         // 000 of the CVC3.
         let track1 = String(decoding: try #require(run.outcome.dataRecord?[0x56]), as: UTF8.self)
-        #expect(track1 == "B5413330089010434^TAPPER/TESSA^3112201" + "9066996320003")
+        expectEqual(track1, "B5413330089010434^TAPPER/TESSA^3112201" + "9066996320003")
         // DD Card: what the card gave.
-        #expect(run[discretionary: 0xDF812B] == "9999999999999F")
-        #expect(run[discretionary: 0xDF812A] == String(repeating: "39", count: 13))
+        expectEqual(run[discretionary: 0xDF812B], "9999999999999F")
+        expectEqual(run[discretionary: 0xDF812A], String(repeating: "39", count: 13))
         #expect(run[record: 0x9F6D] == "0001" && run[record: 0x84] == "A0000000041010")
         // Table 4.10
-        #expect(
-            run.outcome.dataRecord?.elements.map(\.tag) == [0x50, 0x9F12, 0x84, 0x9F11, 0x9F6D, 0x9F24, 0x56, 0x9F6B])
-        #expect(run.requests.map(\.message) == [.clearDisplay])
+        expectEqual(
+            run.outcome.dataRecord?.elements.map(\.tag), [0x50, 0x9F12, 0x84, 0x9F11, 0x9F6D, 0x9F24, 0x56, 0x9F6B])
+        expectEqual(run.requests.map(\.message), [.clearDisplay])
         #expect(!"\(run.outcome)".contains("5413330089010434"))
     }
 
@@ -48,7 +49,7 @@ import Testing
         card.hasTrack1 = false
         card.track2 = "9F 65 02 \(checksum)  9F 66 02 \(map)  9F 67 01 \(counter)"
         let run = try Kernel2Bench().run(card.read + [MagStripeCard.checksum(without: ["9F60"])])
-        #expect(run[record: 0x9F6B] == "5413330089010434D3112201\(expected)F", "\(run.outcome.reason)")
+        expectEqual(run[record: 0x9F6B], "5413330089010434D3112201\(expected)F", "\(run.outcome.reason)")
     }
 
     /// nUN' of a device that has verified its holder: 8 + 5, of which the last digit counts (S14.29).
@@ -60,7 +61,7 @@ import Testing
         var bench = Kernel2Bench()
         bench.amount = 50_00
         let run = try bench.run(card.read + [MagStripeCard.checksum("DF 4B 03 00 10 00", without: ["9F60"])])
-        #expect(run[record: 0x9F6B] == "5413330089010434D31122014660327786323F", "\(run.outcome.reason)")
+        expectEqual(run[record: 0x9F6B], "5413330089010434D31122014660327786323F", "\(run.outcome.reason)")
     }
 
     /// The card's own list, with the indicator that it is a mobile's reader: 9F7E; amount and type.
@@ -68,16 +69,16 @@ import Testing
         var card = MagStripeCard()
         card.more = "9F 69 0B  9F 6A 04  9F 7E 01  9F 02 06  9C 01"
         let run = try Kernel2Bench().run(card.read + [MagStripeCard.checksum()])
-        #expect(run.commands.last == joined("802A8E800C", "00000632", "01", "000000001234", "00", "00"))
+        expectEqual(run.commands.last, joined("802A8E800C", "00000632", "01", "000000001234", "00", "00"))
         // Above the limit a device is told that its holder has to be verified.
         card.aip = "02 00"
         var bench = Kernel2Bench()
         bench.amount = 50_00
         let device = try bench.run(card.read + [MagStripeCard.checksum("DF 4B 03 00 10 00")])
-        #expect(device.commands.last == joined("802A8E800C", "00000632", "03", "000000005000", "00", "00"))
+        expectEqual(device.commands.last, joined("802A8E800C", "00000632", "03", "000000005000", "00", "00"))
         #expect(device.outcome.cvm == .deviceCVM && device.outcome.receipt)
         // nUN' = 3 + 5: the device has verified its holder.
-        #expect(device[record: 0x9F6B] == "5413330089010434D31122019066996326608F")
+        expectEqual(device[record: 0x9F6B], "5413330089010434D31122019066996326608F")
     }
 
     /// S13.24 to S13.26 and S14.32 to S14.34
@@ -123,7 +124,7 @@ import Testing
         var card = MagStripeCard()
         card.track2 = track2
         if let track1 { card.track1 = track1 } else { card.hasTrack1 = false }
-        #expect(try Kernel2Bench().run(card.read).error == error)
+        try expectEqual(Kernel2Bench().run(card.read).error, error)
     }
 
     /// A position in front of the discretionary data: 13 digits have none of number 13.
@@ -132,7 +133,7 @@ import Testing
         var card = MagStripeCard()
         card.hasTrack1 = false
         card.track2 = track2
-        #expect(try Kernel2Bench().run(card.read + [MagStripeCard.checksum()]).error == "00060000001C")
+        try expectEqual(Kernel2Bench().run(card.read + [MagStripeCard.checksum()]).error, "00060000001C")
     }
 
     /// S13.14 to S13.16, S13.41 to S13.45, S14.14 to S14.23
@@ -157,10 +158,10 @@ import Testing
         card.aip = aip
         let run = try bench.run(card.read + [MagStripeCard.checksum(more, without: without)])
         #expect(run.outcome.kind == kind && run.error == error, "\(run.outcome.reason)")
-        #expect((run.outcome.dataRecord != nil) == (kind == .declined))
-        #expect(
-            run.outcome.userInterfaceRequest?.message
-                == (kind == .declined ? .notAuthorized : .insertSwipeOrTryAnotherCard))
+        expectEqual(run.outcome.dataRecord != nil, kind == .declined)
+        expectEqual(
+            run.outcome.userInterfaceRequest?.message,
+            kind == .declined ? .notAuthorized : .insertSwipeOrTryAnotherCard)
     }
 
     /// The device gives no checksum before its holder has been verified: message 20, and once more.
@@ -170,23 +171,23 @@ import Testing
         let run = try Kernel2Bench().run(
             card.read + [MagStripeCard.checksum("DF 4B 03 00 01 00", without: ["9F61"])])
         #expect(run.outcome.kind == .endApplication && run.outcome.start == .b)
-        #expect(run.requests.map(\.message) == [.clearDisplay, .seePhone])
+        expectEqual(run.requests.map(\.message), [.clearDisplay, .seePhone])
         #expect(run.requests.last?.status == .notReady && run.requests.last?.holdTime == 1300)
         let again = UserInterfaceRequest(.seePhone, .readyToRead, languagePreference: ["de", "en"])
-        #expect(run.outcome.userInterfaceRequestOnRestart == again)
-        #expect(run.outcome.fieldOff == 1300)
+        expectEqual(run.outcome.userInterfaceRequestOnRestart, again)
+        expectEqual(run.outcome.fieldOff, 1300)
     }
 
     /// S3.16 to S3.18, S78.10: the kernel's configuration, and its limit.
     @Test func magStripeModeIsNotSupported() throws {
         var bench = Kernel2Bench()
         bench.data = ["DF811B": "B0"]
-        #expect(try bench.run(MagStripeCard().processingOptions).error == "00070000001C")
+        try expectEqual(bench.run(MagStripeCard().processingOptions).error, "00070000001C")
         // Without EMV mode a card of both modes is in mag-stripe mode.
         bench.data = ["DF811B": "70"]
         var card = MagStripeCard()
         card.aip = "18 80"
-        #expect(try bench.run(card.read + [MagStripeCard.checksum()]).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(card.read + [MagStripeCard.checksum()]).outcome.kind, .onlineRequest)
         var above = Kernel2Bench()
         above.transactionLimit = 12_34
         let run = try above.run(MagStripeCard().read)

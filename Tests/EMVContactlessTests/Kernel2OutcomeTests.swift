@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Outcomes of Kernel 2 with their error indication, data record and discretionary data (EMV Contactless Book C-2, A.1 and
@@ -11,7 +12,7 @@ import Testing
         bench.fci += "50 0A 4D 41 53 54 45 52 43 41 52 44  9F 12 02 4D 43  9F 11 01 01"
         let run = try bench.run(try MChipCard().read + [Kernel2Vectors.tc.answered])
         #expect(run.outcome.kind == .approved && run.outcome.userInterfaceRequest?.message == .approved)
-        #expect(run.outcome.userInterfaceRequest?.holdTime == 1300)
+        expectEqual(run.outcome.userInterfaceRequest?.holdTime, 1300)
         let expected = [
             "9F02": "000000001234", "9F03": "000000000000", "9F26": "4A8CF7AC9A9378A0", "5F24": "311231", "82": "1980",
             "50": "4D415354455243415244", "5A": "5413330089010434", "5F34": "01", "9F12": "4D43", "9F36": "0042",
@@ -22,12 +23,12 @@ import Testing
             "9F37": "11223344",
         ]
         let record = try #require(run.outcome.dataRecord)
-        #expect(
-            Dictionary(uniqueKeysWithValues: record.elements.map { ("\($0.tag)", $0.value.hex) }) == expected)
+        expectEqual(
+            Dictionary(uniqueKeysWithValues: record.elements.map { ("\($0.tag)", $0.value.hex) }), expected)
         #expect(!"\(run.outcome)".contains("5413330089010434"))
         // Table 4.9
-        #expect(run.outcome.discretionaryData?.elements.map(\.tag) == [0x9F42, 0xDF8115])
-        #expect(run.outcome.userInterfaceRequest?.languagePreference == ["de", "en"])
+        expectEqual(run.outcome.discretionaryData?.elements.map(\.tag), [0x9F42, 0xDF8115])
+        expectEqual(run.outcome.userInterfaceRequest?.languagePreference, ["de", "en"])
     }
 
     /// S910.74 and S910.75: what an AAC comes to.
@@ -70,10 +71,10 @@ import Testing
             #expect(
                 run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == Outcome.CVM.none)
             #expect(run.requests.last?.message == message && run.requests.last?.holdTime == 1300)
-            #expect(run.requests.last?.status == .notReady)
+            expectEqual(run.requests.last?.status, .notReady)
             // The same message stays until the device is presented again.
             let again = UserInterfaceRequest(message, .readyToRead, languagePreference: ["de", "en"])
-            #expect(run.outcome.userInterfaceRequestOnRestart == again)
+            expectEqual(run.outcome.userInterfaceRequestOnRestart, again)
             #expect(run.outcome.dataRecord != nil && run.outcome.fieldOff == 1300)
         } else {
             #expect(run.outcome.kind == .onlineRequest && run.outcome.userInterfaceRequest?.message == message)
@@ -84,10 +85,10 @@ import Testing
     @Test func seePhoneAfterPutData() throws {
         let run = try Kernel2Bench.writing(after: 1).run(
             try ShortCard().read + [MChipCard.cryptogram("80", "DF 4B 03 00 01 00"), "90 00"])
-        #expect(run.requests.map(\.message) == [.seePhone])
-        #expect(run.requests.map(\.status) == [.cardReadSuccessfully])
-        #expect(run.outcome.userInterfaceRequestOnRestart?.message == .seePhone)
-        #expect(run[discretionary: 0xDF810E] == "80")
+        expectEqual(run.requests.map(\.message), [.seePhone])
+        expectEqual(run.requests.map(\.status), [.cardReadSuccessfully])
+        expectEqual(run.outcome.userInterfaceRequestOnRestart?.message, .seePhone)
+        expectEqual(run[discretionary: 0xDF810E], "80")
     }
 
     /// 7.5 with the terminal's capabilities above and below the limit, DF8118 and DF8119.
@@ -107,7 +108,7 @@ import Testing
         bench.data = ["DF8118": required, "DF8119": notRequired]
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
         #expect(run.outcome.cvm == cvm && run[record: 0x9F34] == results && run[record: 0x9F33] == capabilities)
-        #expect(run.outcome.receipt == receipt)
+        expectEqual(run.outcome.receipt, receipt)
     }
 
     /// BR1, BR2: the balance is handed out, and shown where the card approves.
@@ -119,10 +120,10 @@ import Testing
             try MChipCard().read + [
                 "9F 50 06 00 00 00 01 23 45 90 00", Kernel2Vectors.tc.answered, "9F 50 06 00 00 00 01 11 11 90 00",
             ])
-        #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)")
         #expect(run[discretionary: 0xDF8104] == "000000012345" && run[discretionary: 0xDF8105] == "000000011111")
         let euro = try #require(Currency["EUR"])
-        #expect(run.outcome.userInterfaceRequest?.value == .balance(111_11, currency: euro))
+        expectEqual(run.outcome.userInterfaceRequest?.value, .balance(111_11, currency: euro))
         // Another answer is no balance.
         for answer in ["9F 50 05 00 00 01 11 11 90 00", "9F 50 06 00 00 00 01 11 11 00 90 00"] {
             let none = try bench.run(try MChipCard().read + ["6A 88", Kernel2Vectors.tc.answered, answer])
@@ -135,12 +136,12 @@ import Testing
         var bench = Kernel2Bench.writing(before: 2, after: 2)
         let run = try bench.run(
             try ShortCard().read + ["90 00", "90 00", MChipCard.cryptogram("80"), "90 00", "90 00"])
-        #expect(run.commands[2...3] == ["80DA9F7502AA00", "80DA9F7602AA01"])
+        expectEqual(run.commands[2...3], ["80DA9F7502AA00", "80DA9F7602AA01"])
         #expect(run[discretionary: 0xDF810F] == "80" && run[discretionary: 0xDF810E] == "80")
         bench.data["DF8110"] = nil
         let failed = try bench.run(try ShortCard().read + ["6A 88", MChipCard.cryptogram("80"), "6A 88"])
         #expect(failed[discretionary: 0xDF810F] == nil && failed[discretionary: 0xDF810E] == nil)
-        #expect(failed.outcome.kind == .onlineRequest)
+        expectEqual(failed.outcome.kind, .onlineRequest)
     }
 
     /// What PUT DATA has no room for is not written, and not cut off: that fails, as if the card had refused it.
@@ -151,7 +152,7 @@ import Testing
         let run = try bench.run(try ShortCard().read + ["90 00", MChipCard.cryptogram("80")])
         #expect(run.instructions == "A8 B2 DA AE" && run.commands[2] == "80DA9F7602AA01")
         #expect(run[discretionary: 0xDF810F] == nil && run[discretionary: 0xDF810E] == nil)
-        #expect(run.outcome.kind == .onlineRequest)
+        expectEqual(run.outcome.kind, .onlineRequest)
     }
 
     /// PUT DATA has room for 255 bytes.
@@ -161,7 +162,7 @@ import Testing
         bench.data = ["FF8102": TLVTag(0x9F75).encode(value).hex]
         let run = try bench.run(try ShortCard().read + ["90 00", MChipCard.cryptogram("80")])
         #expect(run.instructions == "A8 B2 DA AE" && run.commands[2] == "80DA9F75FF" + value.hex)
-        #expect(run[discretionary: 0xDF810F] == "80")
+        expectEqual(run[discretionary: 0xDF810F], "80")
     }
 
     /// A message is held for 99999.9 s at the most, whatever is configured.
@@ -169,7 +170,7 @@ import Testing
         var bench = Kernel2Bench()
         bench.data = ["DF812D": "999999999999999999"]
         let run = try bench.run("90 00")
-        #expect(run.outcome.userInterfaceRequest?.holdTime == 99_999_900)
+        expectEqual(run.outcome.userInterfaceRequest?.holdTime, 99_999_900)
     }
 
     /// Neither the kernel nor what holds it tells card data to a log.
@@ -181,7 +182,7 @@ import Testing
             event = .response(try ResponseAPDU(wire(response)), after: .milliseconds(1))
         }
         _ = kernel.next(event)
-        #expect("\(kernel)" == "Kernel 2, S9")
+        expectEqual("\(kernel)", "Kernel 2, S9")
         var dumped = ""
         dump(kernel, to: &dumped)
         dump(try Kernel2Bench().activation(), to: &dumped)
@@ -195,8 +196,8 @@ import Testing
     @Test func fieldOffDetection() throws {
         var bench = Kernel2Bench()
         bench.discretionary = "9F 5D 03 01 04 00"
-        #expect(try bench.run(ShortCard().read + [MChipCard.cryptogram("80")]).outcome.fieldOff == 1300)
-        #expect(try bench.run("69 85").outcome.fieldOff == nil)
+        try expectEqual(bench.run(ShortCard().read + [MChipCard.cryptogram("80")]).outcome.fieldOff, 1300)
+        try expectEqual(bench.run("69 85").outcome.fieldOff, nil)
     }
 
     // MARK: Errors
@@ -213,8 +214,8 @@ import Testing
     func optionsThatMakeNoSense(_ answer: String, _ error: String) throws {
         let run = try Kernel2Bench().run(answer)
         #expect(run.error == error && run.outcome.kind == .endApplication)
-        #expect(run.outcome.userInterfaceRequest?.message == .insertSwipeOrTryAnotherCard)
-        #expect(run.outcome.userInterfaceRequest?.status == .notReady)
+        expectEqual(run.outcome.userInterfaceRequest?.message, .insertSwipeOrTryAnotherCard)
+        expectEqual(run.outcome.userInterfaceRequest?.status, .notReady)
     }
 
     /// Format 1: AIP and AFL without tags.
@@ -223,7 +224,7 @@ import Testing
             "80 06 18 80 10 01 01 00 90 00", ShortCard().record,
             "80 1D 80 00 42 4A 8C F7 AC 9A 93 78 A0 01 10 A0 40 03 22 00 00 00 00 00 00 00 00 00 00 00 FF 90 00")
         #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F36] == "0042")
-        #expect(run[record: 0x9F10] == "0110A04003220000000000000000000000FF")
+        expectEqual(run[record: 0x9F10], "0110A04003220000000000000000000000FF")
     }
 
     @Test(arguments: [
@@ -232,7 +233,7 @@ import Testing
     ])
     func recordsThatMakeNoSense(_ answer: String, _ error: String) throws {
         let run = try Kernel2Bench().run(try ShortCard().processingOptions, answer)
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
     }
 
     /// 4.5.4: a tag that nobody knows may come twice; what the terminal has to say makes it malformed, but for the private
@@ -247,7 +248,7 @@ import Testing
         card.more = more
         let isRead = error == "0000000000FF"
         let run = try Kernel2Bench().run(card.read + (isRead ? [MChipCard.cryptogram("80")] : []))
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
     }
 
     /// A card contradicts itself: another account number in 5A than in track 2.
@@ -259,7 +260,7 @@ import Testing
         let run = try Kernel2Bench().run(
             [try ShortCard().processingOptions, try template(0x70, record)]
                 + (isRead ? [MChipCard.cryptogram("80")] : []))
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
     }
 
     /// Book 3, 10.5: a CVM list without rules counts as absent.  Results: no CVM performed, unknown; TVR byte 1 bit 6.
@@ -270,7 +271,7 @@ import Testing
         let run = try Kernel2Bench().run(
             [try ShortCard().processingOptions, try template(0x70, record), MChipCard.cryptogram("80")])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == Outcome.CVM.none)
-        #expect(run[record: 0x9F34] == "3F0000")
+        expectEqual(run[record: 0x9F34], "3F0000")
         #expect(["20", "A0"].contains(run[record: 0x95]?.prefix(2)), "\(run[record: 0x95] ?? "-")")
     }
 
@@ -281,9 +282,9 @@ import Testing
         var card = ShortCard()
         card.more = "DF 7E 01 AA"
         let run = try bench.run(card.read + [MChipCard.cryptogram("80")])
-        #expect(run.exchanges.map(\.dataToSend.encoded.hex) == ["DF7E01AA"])
+        expectEqual(run.exchanges.map(\.dataToSend.encoded.hex), ["DF7E01AA"])
         card.more += "DF 7E 01 BB"
-        #expect(try bench.run(card.read).error == "00040000001C")
+        try expectEqual(bench.run(card.read).error, "00040000001C")
     }
 
     /// S456.16
@@ -293,7 +294,7 @@ import Testing
     ])
     func mchipMandatoryData(_ record: String) throws {
         let run = try Kernel2Bench().run(try ShortCard().processingOptions, template(0x70, record))
-        #expect(run.error == "00010000001C")
+        expectEqual(run.error, "00010000001C")
     }
 
     /// S9.16 to S9.24
@@ -307,7 +308,7 @@ import Testing
     ])
     func cryptogramsThatMakeNoSense(_ answer: String, _ error: String) throws {
         let run = try Kernel2Bench().run(try ShortCard().read + [answer])
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
         #expect(run.outcome.kind == .endApplication && run.outcome.start == nil && run.outcome.dataRecord == nil)
     }
 
@@ -318,13 +319,13 @@ import Testing
         let run = try bench.run(try ShortCard().read)
         #expect(run.outcome.kind == .selectNext && run.outcome.start == .c && run.error == "0005000000FF")
         bench.transactionLimit = 12_35
-        #expect(try bench.run(ShortCard().read + [MChipCard.cryptogram("80")]).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(ShortCard().read + [MChipCard.cryptogram("80")]).outcome.kind, .onlineRequest)
         // A device that verifies its holder has a limit of its own.
         bench.data = ["DF8124": "000000001233", "DF8125": "000000001234"]
-        #expect(try bench.run(ShortCard().read).outcome.kind == .selectNext)
+        try expectEqual(bench.run(ShortCard().read).outcome.kind, .selectNext)
         let device = try bench.run(
             template(0x77, "82 02 1A 80 94 04 10 01 01 00"), ShortCard().record, MChipCard.cryptogram("00"))
-        #expect(device.outcome.kind == .tryAnotherInterface)
+        expectEqual(device.outcome.kind, .tryAnotherInterface)
     }
 
     /// 7.8: without action codes of the card's everything goes online but that relay resistance was not performed.
@@ -335,15 +336,15 @@ import Testing
         let bare = "5A 08 54 13 33 00 89 01 04 34  5F 24 03 31 12 31  8C 02 95 05"
         let run = try bench.run(try ShortCard().processingOptions, template(0x70, bare), MChipCard.cryptogram("80"))
         // ODA not performed, ICC data missing (no CVM list): online.
-        #expect(run.commands.last == joined("80AE800005", "A000000001", "00"))
-        #expect(run.outcome.reason == "the terminal requires an online cryptogram")
+        expectEqual(run.commands.last, joined("80AE800005", "A000000001", "00"))
+        expectEqual(run.outcome.reason, "the terminal requires an online cryptogram")
         // CDA, and a terminal that is fine: nothing but that bit.
         var signing = try Kernel2Bench.signing
         signing.data = bench.data
         let options = try template(0x77, "82 02 09 80  94 08  10 01 01 00  18 01 02 00")
         let full = try signing.run(
             [options, template(0x70, bare, "9F 4A 01 82")] + MChipCard().records.dropFirst() + ["69 85"])
-        #expect(full.commands.last == joined("80AE500005", "0000000001", "00"))
+        expectEqual(full.commands.last, joined("80AE500005", "0000000001", "00"))
     }
 
     /// An event that does not follow ends it.
@@ -357,7 +358,7 @@ import Testing
                 Issue.record("no outcome")
                 continue
             }
-            #expect(outcome.kind == .endApplication)
+            expectEqual(outcome.kind, .endApplication)
         }
         var kernel = Kernel2(try Kernel2Bench().activation())
         _ = kernel.next(.start)
@@ -365,6 +366,6 @@ import Testing
             Issue.record("no outcome")
             return
         }
-        #expect(outcome.kind == .endApplication)
+        expectEqual(outcome.kind, .endApplication)
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Contactless transactions with Mastercard test cards as they were published along with other projects: certificates of
@@ -252,24 +253,24 @@ import Testing
 
     @Test(arguments: all) func publishedSignature(_ published: Published) throws {
         let signed = try published.verified().get()
-        #expect(signed.cryptogramInformationData == published.information)
-        #expect(signed.applicationCryptogram.hex == published.cryptogram)
-        #expect(signed.dynamicData.iccDynamicNumber.hex == published.dynamicNumber)
+        expectEqual(signed.cryptogramInformationData, published.information)
+        expectEqual(signed.applicationCryptogram.hex, published.cryptogram)
+        expectEqual(signed.dynamicData.iccDynamicNumber.hex, published.dynamicNumber)
         #expect(signed.dynamicData.rest.isEmpty)
     }
 
     /// The last digit of the amount, which comes first in CDOL1, is another.
     @Test(arguments: all) func publishedAmountChanged(_ published: Published) throws {
-        #expect(
-            try published.verified(changing: 5)
-                == .failure(AuthenticationFailure(.signedDynamicData, .transactionData)))
+        try expectEqual(
+            published.verified(changing: 5),
+            .failure(AuthenticationFailure(.signedDynamicData, .transactionData)))
     }
 
     /// Another profile is not the one that the card's certificate covers.
     @Test(arguments: all) func publishedProfileChanged(_ published: Published) {
         var card = published.card
         card.objects[0x82] = "5981"
-        #expect(card.iccKey() == .failure(AuthenticationFailure(.iccCertificate, .hash)))
+        expectEqual(card.iccKey(), .failure(AuthenticationFailure(.iccCertificate, .hash)))
     }
 
     // MARK: With the kernel
@@ -395,11 +396,11 @@ import Testing
     /// what the answers and commands have.
     @Test(arguments: replays) func replayed(_ replay: Replay) throws {
         let run = try replay.run(replay.amount)
-        #expect(run.commands == replay.commands)
-        #expect(run.outcome.kind == replay.kind, "\(run.outcome.reason)")
-        #expect(run.outcome.isAuthentic == true)
-        #expect(run.outcome.cvm == replay.cvm)
-        #expect(run.outcome.dataRecord?.encoded.hex == bytes(replay.dataRecord).hex)
+        expectEqual(run.commands, replay.commands)
+        expectEqual(run.outcome.kind, replay.kind, "\(run.outcome.reason)")
+        expectEqual(run.outcome.isAuthentic, true)
+        expectEqual(run.outcome.cvm, replay.cvm)
+        expectEqual(run.outcome.dataRecord?.encoded.hex, bytes(replay.dataRecord).hex)
     }
 
     /// Another amount is not the one that was signed.
@@ -417,8 +418,9 @@ import Testing
         let run = try replay.run(replay.amount)
         let last = try #require(replay.commands.last)
         #expect(last.hasSuffix("02030000"))
-        #expect(run.commands == replay.commands.dropLast() + [last.dropLast(8) + "42030000"])
-        #expect(run.outcome.isAuthentic == false, "\(run.outcome.reason)")
+        let commands: [String] = replay.commands.dropLast() + ["\(last.dropLast(8))42030000"]
+        expectEqual(run.commands, commands)
+        expectEqual(run.outcome.isAuthentic, false, "\(run.outcome.reason)")
     }
 
     /// Mag-stripe mode: the early DecodeControllerTest.java of emv-bertlv, testMagStripe.  No digit of either number goes into
@@ -440,9 +442,9 @@ import Testing
             90 00
             """,
             "77 0F  9F 61 02 01 F5  9F 60 02 01 F5  9F 36 02 00 0B  90 00")
-        #expect(run.commands == ["80A8000002830000", "00B2010C00", "802A8E80040000000000"])
-        #expect(run.outcome.kind == .onlineRequest, "\(run.outcome.reason)")
+        expectEqual(run.commands, ["80A8000002830000", "00B2010C00", "802A8E80040000000000"])
+        expectEqual(run.outcome.kind, .onlineRequest, "\(run.outcome.reason)")
         // 501 in the last three digits, and there, last, the number of digits: none.
-        #expect(run[record: 0x9F6B] == "5413330056003511D1412101067750500F")
+        expectEqual(run[record: 0x9F6B], "5413330056003511D1412101067750500F")
     }
 }

@@ -1,6 +1,7 @@
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -13,8 +14,8 @@ import Testing
     @Test func tornIsLogged() throws {
         let run = try lost
         #expect(run.outcome.kind == .endApplication && run.outcome.start == .b)
-        #expect(run.outcome.userInterfaceRequestOnRestart?.message == .presentCardAgain)
-        #expect(run.error == "010000000021")
+        expectEqual(run.outcome.userInterfaceRequestOnRestart?.message, .presentCardAgain)
+        expectEqual(run.error, "010000000021")
         let log = try #require(run.outcome.tornTransactions)
         #expect(log.count == 1 && "\(log)" == "1 torn transaction")
         #expect(!String(reflecting: run.outcome).contains("5413330089010434"))
@@ -29,9 +30,9 @@ import Testing
         bench.tornTransactions = try #require(try lost.outcome.tornTransactions)
         bench.unpredictableNumber = "FF EE DD CC"
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
-        #expect(run.commands.last == joined("80D000000A", "11223344", "000000001234", "00"))
+        expectEqual(run.commands.last, joined("80D000000A", "11223344", "000000001234", "00"))
         #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F37] == "11223344")
-        #expect(run.outcome.tornTransactions?.isEmpty == true)
+        expectEqual(run.outcome.tornTransactions?.isEmpty, true)
     }
 
     /// S10.8, S11: the card has nothing to recover.
@@ -41,7 +42,7 @@ import Testing
         bench.unpredictableNumber = "FF EE DD CC"
         let run = try bench.run(try ShortCard().read + ["69 85", MChipCard.cryptogram("80")])
         #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F37] == "FFEEDDCC")
-        #expect(run.outcome.tornTransactions?.isEmpty == true)
+        expectEqual(run.outcome.tornTransactions?.isEmpty, true)
         // Torn once more, it is the new one that is logged.
         let again = try bench.run(try ShortCard().read + ["69 85", "-"])
         #expect(again.outcome.start == .b && again.outcome.tornTransactions?.count == 1)
@@ -66,14 +67,14 @@ import Testing
         // Where there is no room for both, the oldest is handed out.
         bench.data = ["DF811D": "01"]
         let full = try bench.run(try ShortCard().read + ["69 85", "-"])
-        #expect(full.outcome.tornTransactions?.count == 1)
-        #expect(full[discretionary: 0xFF8101]?.contains("DF812801C0") == true)
+        expectEqual(full.outcome.tornTransactions?.count, 1)
+        expectEqual(full[discretionary: 0xFF8101]?.contains("DF812801C0"), true)
         // Forgotten, it is handed out with an error, and not with a cryptogram.
         let made = try bench.run(try ShortCard().read + ["69 85", MChipCard.cryptogram("80")])
         #expect(made.outcome.kind == .onlineRequest && made[discretionary: 0xFF8101] == nil)
         let refused = try bench.run(try ShortCard().read + ["69 85", "69 85"])
         #expect(refused.error == "00030069851C" && refused.outcome.tornTransactions?.isEmpty == true)
-        #expect(refused[discretionary: 0xFF8101]?.contains("DF812801C0") == true)
+        expectEqual(refused[discretionary: 0xFF8101]?.contains("DF812801C0"), true)
     }
 
     /// What a torn transaction is found by.
@@ -89,7 +90,7 @@ import Testing
     @Test(arguments: [("70 00", "00040000001C"), ("77 03 9F 27 00", "00010000001C"), ("00", "00040000001C")])
     func whatIsNoRecovery(_ answer: String, _ error: String) throws {
         let run = try Kernel2Bench().torn.run(try ShortCard().read + [answer + "90 00"])
-        #expect(run.error == error)
+        expectEqual(run.error, error)
     }
 
     /// Another card, another amount, another type, or too late: nothing to recover.
@@ -106,8 +107,8 @@ import Testing
         default: card.more = ""
         }
         let run = try bench.run(try card.read + [MChipCard.cryptogram("80")])
-        #expect(run.instructions == "A8 B2 AE")
-        #expect(run.outcome.tornTransactions?.count == (what == 2 || what == 3 ? 0 : 1))
+        expectEqual(run.instructions, "A8 B2 AE")
+        expectEqual(run.outcome.tornTransactions?.count, what == 2 || what == 3 ? 0 : 1)
     }
 
     /// S9.13: where the log is full, the oldest one is handed out.
@@ -118,9 +119,9 @@ import Testing
         bench.tornTransactions = try #require(first.outcome.tornTransactions)
         bench.amount = 1_00
         let second = try bench.run(try ShortCard().read + ["-"])
-        #expect(second.outcome.tornTransactions?.count == 1)
+        expectEqual(second.outcome.tornTransactions?.count, 1)
         let abandoned = try TLVList(try #require(second.outcome.discretionaryData?[0xFF8101]))
-        #expect(abandoned[0x9F02]?.value.hex == "000000001234")
+        expectEqual(abandoned[0x9F02]?.value.hex, "000000001234")
         #expect(!"\(second.outcome)".contains("5413330089010434"))
     }
 
@@ -146,25 +147,25 @@ import Testing
         let relay = "80 0A  AA BB CC DD  00 0A  00 50  00 18 90 00"
         let balance = "9F 50 06 00 00 00 01 23 45 90 00"
         let first = try bench.run([card.processingOptions, relay] + card.records + [balance, "-"])
-        #expect(first.instructions == "A8 EA B2 B2 B2 CA AE")
+        expectEqual(first.instructions, "A8 EA B2 B2 B2 CA AE")
         // The log has room for one: the next one puts it out.
         bench.tornTransactions = try #require(first.outcome.tornTransactions)
         bench.amount = 1
         let second = try bench.run([card.processingOptions, relay] + card.records + [balance, "-"])
         // EXCHANGE RELAY RESISTANCE DATA has the unpredictable number.
         let number = first.commands[1].dropFirst(10).dropLast(2)
-        #expect(
-            second[discretionary: 0xFF8101]
-                == bytes(
-                    """
-                    9F0206 000000001234  9F0306 000000000000  5A08 5413330089010434  5F3401 01  DF810406 000000012345
-                    DF81071A 000000001234 0276 0000000002 0978 261121 00 \(number) 1F0302  9F3403 1F0302
-                    DF811304 \(number)  9F7D08 A1A2A3A4A5A6A7A8  DF812801 C0  9F1E08 3132333435363738  DF811101 22
-                    DF811401 50  9F3303 E00808  9F1A02 0276  9F3501 22  9505 0000000002  9F5301 52  5F2A02 0978
-                    9A03 261121  9F2103 120000  9C01 00  9F3704 \(number)  DF830104 \(number)  DF830204 AABBCCDD
-                    DF830302 000A  DF830402 0050  DF830502 0018  DF830602 003A  DF830701 00
-                    """
-                ).hex)
+        expectEqual(
+            second[discretionary: 0xFF8101],
+            bytes(
+                """
+                9F0206 000000001234  9F0306 000000000000  5A08 5413330089010434  5F3401 01  DF810406 000000012345
+                DF81071A 000000001234 0276 0000000002 0978 261121 00 \(number) 1F0302  9F3403 1F0302
+                DF811304 \(number)  9F7D08 A1A2A3A4A5A6A7A8  DF812801 C0  9F1E08 3132333435363738  DF811101 22
+                DF811401 50  9F3303 E00808  9F1A02 0276  9F3501 22  9505 0000000002  9F5301 52  5F2A02 0978
+                9A03 261121  9F2103 120000  9C01 00  9F3704 \(number)  DF830104 \(number)  DF830204 AABBCCDD
+                DF830302 000A  DF830402 0050  DF830502 0018  DF830602 003A  DF830701 00
+                """
+            ).hex)
     }
 
     /// At each command of a transaction: the card is asked for again, and the transaction goes on as if nothing had happened;
@@ -176,10 +177,11 @@ import Testing
             EntryPoint(configuration: .test, keys: .published))
         let field = LosingKernel2Field(card, lost: lost, hasRecovery: hasRecovery)
         let report = try await terminal.perform(purchase(12_34), in: field) { _ in }
-        #expect(report.outcome.kind == .onlineRequest, "\(report.outcome.reason)")
+        expectEqual(report.outcome.kind, .onlineRequest, "\(report.outcome.reason)")
         let all = ["A4", "A4", "A8", "B2", "AE"]
         let again = lost == 4 && hasRecovery ? all.dropLast() + ["D0"] : all
-        #expect(report.exchanges.map { [$0.header[1]].hex } == all.prefix(lost + 1) + again)
+        let instructions: [String] = all.prefix(lost + 1) + again
+        expectEqual(report.exchanges.map { [$0.header[1]].hex }, instructions)
         #expect(terminal.memory.current.tornTransactions.isEmpty)
     }
 
@@ -190,10 +192,10 @@ import Testing
         let field = LosingKernel2Field(
             try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
         await #expect(throws: CardError.self) { try await terminal.perform(purchase(12_34), in: field) { _ in } }
-        #expect(terminal.memory.current.tornTransactions.count == 1)
+        expectEqual(terminal.memory.current.tornTransactions.count, 1)
         let copy = terminal
         let report = try await copy.perform(purchase(12_34), in: field.backAgain()) { _ in }
-        #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
+        expectEqual(report.exchanges.last.map { [$0.header[1]].hex }, "D0")
         #expect(report.outcome.kind == .onlineRequest && copy.memory.current.tornTransactions.isEmpty)
     }
 
@@ -209,9 +211,9 @@ import Testing
         let field = LosingKernel2Field(
             try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
         await #expect(throws: CardError.self) { try await terminal().perform(purchase(12_34), in: field) { _ in } }
-        #expect(log.current.tornTransactions.count == 1)
+        expectEqual(log.current.tornTransactions.count, 1)
         let report = try await terminal().perform(purchase(12_34), in: field.backAgain()) { _ in }
-        #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
+        expectEqual(report.exchanges.last.map { [$0.header[1]].hex }, "D0")
         #expect(report.outcome.kind == .onlineRequest && log.current.tornTransactions.isEmpty)
     }
 
@@ -231,11 +233,11 @@ import Testing
                 asked.withLock { $0.append(exchange) }
                 return DataRecord([.init(0xDF8110, [1])])
             }, show: { _ in })
-        #expect(report.outcome.kind == .onlineRequest)
-        #expect(asked.withLock { $0 } == [DataExchange(dataNeeded: [0xDF8110])])
+        expectEqual(report.outcome.kind, .onlineRequest)
+        expectEqual(asked.withLock { $0 }, [DataExchange(dataNeeded: [0xDF8110])])
         // Without anybody to answer, it is as if there were no answer.
         let silent = try await terminal.perform(purchase(12_34), in: field) { _ in }
-        #expect(silent.outcome.discretionaryData?[0xDF8115]?.hex == "0000010000FF")
+        expectEqual(silent.outcome.discretionaryData?[0xDF8115]?.hex, "0000010000FF")
     }
 }
 

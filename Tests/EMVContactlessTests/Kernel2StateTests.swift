@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Every way through the states of Book C-2 (6, figure 6.1): what the card is asked, and what comes of it.
@@ -335,9 +336,9 @@ import Testing
 
     @Test(arguments: walks) func everyWay(_ walk: Kernel2Walk) throws {
         let run = try walk.play()
-        #expect(run.instructions == walk.instructions)
-        #expect(run.outcome.kind == walk.kind, "\(run.outcome.reason)")
-        #expect(run.error == walk.error, "\(run.outcome.reason)")
+        expectEqual(run.instructions, walk.instructions)
+        expectEqual(run.outcome.kind, walk.kind, "\(run.outcome.reason)")
+        expectEqual(run.error, walk.error, "\(run.outcome.reason)")
     }
 
     /// The arrows of the state machine (Book C-2, chapter 6), which no public source that Rules/kernel2.txt names draws whole:
@@ -434,12 +435,13 @@ import Testing
             guard let common = targets[state]?.first, common.signal == "-" else { return [state] }
             return common.to.flatMap(waiting)
         }
-        var seen: Set<Kernel2Bench.Transition> = []
-        return targets.flatMap { from, arrows in
-            arrows.filter { $0.signal != "-" }.flatMap { arrow in
-                arrow.to.flatMap(waiting).map { Kernel2Bench.Transition(from, arrow.signal, $0) }
+        var drawn: Set<Kernel2Bench.Transition> = []
+        for (from, arrows) in targets {
+            for arrow in arrows where arrow.signal != "-" {
+                for to in arrow.to.flatMap(waiting) { drawn.insert(.init(from, arrow.signal, to)) }
             }
-        }.filter { seen.insert($0).inserted }.sorted { $0.description < $1.description }
+        }
+        return drawn.sorted { $0.description < $1.description }
     }()
 
     /// What nobody can walk here, and why: by signal, state, or transition.
@@ -463,11 +465,11 @@ import Testing
         for transition in drawn {
             let reason = ([transition.description] + transition.parts).compactMap { Self.exceptions[$0] }.first
             print("  \(transition): \(walked.contains(transition) ? "walked" : reason ?? "NOT WALKED")")
-            #expect(walked.contains(transition) == (reason == nil), "\(transition)")
+            expectEqual(walked.contains(transition), reason == nil, "\(transition)")
         }
-        #expect(walked.subtracting(drawn).map(\.description).sorted() == [])
+        expectEqual(walked.subtracting(drawn).map(\.description).sorted(), [])
         // S4' is none of the kernel's.
         let states = Set(drawn.flatMap { [$0.parts[0], $0.parts[2]] }).subtracting(["S4'"])
-        #expect(states == Set(Kernel2.State.allCases.map(\.rawValue)))
+        expectEqual(states, Set(Kernel2.State.allCases.map(\.rawValue)))
     }
 }

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -31,11 +32,12 @@ import Testing
         var card = MChipCard()
         card.options = Self.slot + Self.summary1
         let run = try bench().run(card.read + [Kernel2Vectors.storageRead.answered])
-        #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
-        #expect(run[discretionary: 0xDF810B] == "80")
+        expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)")
+        expectEqual(run[discretionary: 0xDF810B], "80")
         // S1.18 and S3R1.11: what the terminal is told, before it has to decide what to write.
-        #expect(
-            run.exchanges.map(\.dataToSend.encoded.hex) == [
+        expectEqual(
+            run.exchanges.map(\.dataToSend.encoded.hex),
+            [
                 joined(
                     "9F5E09541333008901043401", "9F5D03010000", "9F5F0120", "9F7D08A1A2A3A4A5A6A7A8", "9F7F04C0C1C2C3",
                     "9F370411223344")
@@ -59,10 +61,10 @@ import Testing
         let relay = isRelayed ? ["80 0A AA BB CC DD  00 0A  00 50  00 18 90 00"] : []
         let run = try bench(writing(), version: version)
             .run([card.processingOptions] + relay + card.records + [answer.answered])
-        #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
-        #expect(run.commands.last?.hasSuffix("F0F1F2F3F4F5F6F7" + digest + joined("80", "D1D2D3", "00")) == true)
-        #expect(run[discretionary: 0xDF810B] == "C0")
-        #expect(run[discretionary: 0xDF8102]?.hasPrefix("C1C2C3C4") == true)
+        expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)")
+        expectEqual(run.commands.last?.hasSuffix("F0F1F2F3F4F5F6F7" + digest + joined("80", "D1D2D3", "00")), true)
+        expectEqual(run[discretionary: 0xDF810B], "C0")
+        expectEqual(run[discretionary: 0xDF8102]?.hasPrefix("C1C2C3C4"), true)
     }
 
     /// S910.8 to S910.19
@@ -77,9 +79,9 @@ import Testing
         card.options = Self.slot + Self.summary1
         card.more = Self.dsdol
         let run = try bench(writing("40", information)).run(card.read + [answer.answered])
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
         // What the card may have written is handed out, unless it has certainly not.
-        #expect((run.outcome.dataRecord != nil) == (error != "000C0000001C"))
+        expectEqual(run.outcome.dataRecord != nil, error != "000C0000001C")
     }
 
     /// S910.18, S910.19 and S11.101: of a card that has certainly not written, no torn record is handed out either.
@@ -114,7 +116,7 @@ import Testing
         card.options = Self.slot + Self.summary1 + unsigned
         card.more = Self.dsdol
         let run = try bench(writing("40", "80")).run(card.read + [answer.answered])
-        #expect(run.error == error, "\(run.outcome.reason)")
+        expectEqual(run.error, error, "\(run.outcome.reason)")
     }
 
     /// A command holds 255 bytes: what is asked for beyond is not cut off.
@@ -129,9 +131,9 @@ import Testing
         card.more = "9F 5B 03  DF 63 10"
         let answer = try answer((0xDF62, "80"), (0xDF63, term), (0xDF8108, "40"), (0xDF810A, "80"))
         let run = try bench(answer).run(card.read + (isSent ? ["69 85"] : []))
-        #expect(run.error == (isSent ? "00030069851C" : "00060000001C"), "\(run.outcome.reason)")
-        #expect(run.commands.last?.hasPrefix("80AE5000FF".filter { _ in isSent }) == true)
-        if isSent { #expect(run.commands.last?.hasSuffix("1234D1D2D300") == true) }
+        expectEqual(run.error, isSent ? "00030069851C" : "00060000001C", "\(run.outcome.reason)")
+        expectEqual(run.commands.last?.hasPrefix("80AE5000FF".filter { _ in isSent }), true)
+        if isSent { expectEqual(run.commands.last?.hasSuffix("1234D1D2D300"), true) }
     }
 
     /// GAC.5 to GAC.13: which cryptogram the terminal writes with.
@@ -146,8 +148,8 @@ import Testing
         card.options = Self.slot + Self.summary1
         card.more = Self.dsdol
         let run = try bench(writing(type, information)).run(card.read + (control == nil ? [] : ["69 85"]))
-        if let control { #expect(run.commands.last?.hasPrefix("80AE" + control) == true) }
-        if let error { #expect(run.error == error) }
+        if let control { expectEqual(run.commands.last?.hasPrefix("80AE" + control), true) }
+        if let error { expectEqual(run.error, error) }
     }
 
     /// GAC.9 to GAC.13: above the floor limit the terminal asks for an ARQC, and would write with a TC.
@@ -161,10 +163,10 @@ import Testing
         bench.floorLimit = 0
         let run = try bench.run(card.read + (writes == nil ? [] : ["69 85"]))
         if let writes {
-            #expect(run.commands.last?.hasPrefix("80AE90") == true)
-            #expect(run.commands.last?.hasSuffix("D1D2D300") == writes)
+            expectEqual(run.commands.last?.hasPrefix("80AE90"), true)
+            expectEqual(run.commands.last?.hasSuffix("D1D2D300"), writes)
         }
-        if let error { #expect(run.error == error) }
+        if let error { expectEqual(run.error, error) }
     }
 
     /// GAC.9 to GAC.13: the terminal declines, and would write with a TC; DS ODS Info For Reader bit 6 is for an AAC.
@@ -178,10 +180,10 @@ import Testing
         bench.data["DF8121"] = "0000000001"
         let run = try bench.run(card.read + (writes == nil ? [] : ["69 85"]))
         if let writes {
-            #expect(run.commands.last?.hasPrefix("80AE10") == true)
-            #expect(run.commands.last?.hasSuffix("D1D2D300") == writes)
+            expectEqual(run.commands.last?.hasPrefix("80AE10"), true)
+            expectEqual(run.commands.last?.hasSuffix("D1D2D300"), writes)
         }
-        if let error { #expect(run.error == error) }
+        if let error { expectEqual(run.error, error) }
     }
 
     /// S1.19, S3R1.12 and S456.19: no data storage, no whole slot, or that of another account.
@@ -202,8 +204,8 @@ import Testing
         var card = MChipCard()
         card.options = options
         let run = try bench.run(card.read + (control == nil ? [] : [Kernel2Vectors.tc.answered]))
-        if control != nil { #expect(run.outcome.kind == .approved, "\(run.outcome.reason)") }
-        if let error { #expect(run.error == error) }
+        if control != nil { expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)") }
+        if let error { expectEqual(run.error, error) }
     }
 
     // MARK: Data exchange
@@ -215,8 +217,8 @@ import Testing
         let run = try bench.run(
             [ShortCard().processingOptions, "6A 88", ShortCard().record, MChipCard.cryptogram("80")])
         #expect(run.instructions == "A8 CA B2 AE" && run.commands[1] == "80CA9F7000")
-        #expect(
-            run.exchanges.map(\.dataToSend.encoded.hex) == [joined("9F7000", "5F2403311231", "9F6E00", "5F28020276")])
+        expectEqual(
+            run.exchanges.map(\.dataToSend.encoded.hex), [joined("9F7000", "5F2403311231", "9F6E00", "5F28020276")])
     }
 
     /// What the transaction began with is not the terminal's to change, nor what the card says.
@@ -231,13 +233,13 @@ import Testing
                 (0x9F37, "00 00 00 00"), (0x9F53, "52"))
         ]
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
-        #expect(run.exchanges == [DataExchange(dataNeeded: [0xDF8110])])
+        expectEqual(run.exchanges, [DataExchange(dataNeeded: [0xDF8110])])
         #expect(run[record: 0x9F02] == "000000001234" && run[record: 0x95] == "8000000001")
         #expect(run[record: 0x5F24] == "311231" && run[record: 0x9F37] == "11223344" && run[record: 0x9F53] == "52")
         // The denial codes are those of the configuration: it goes online.
         #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F33] == "E00808")
         // A value of another length is none.
         bench.answers = [try answer((0xDF8110, "01"), (0x9F53, "52 52"))]
-        #expect(try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])[record: 0x9F53] == nil)
+        try expectEqual(bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])[record: 0x9F53], nil)
     }
 }

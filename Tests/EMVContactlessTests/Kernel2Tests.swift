@@ -1,6 +1,7 @@
 import EMVContactless
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Kernel 2 in EMV mode from GET PROCESSING OPTIONS to GENERATE AC (EMV Contactless Book C-2, 6).
@@ -19,11 +20,11 @@ import Testing
             ])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.start == nil)
         #expect(run.outcome.cvm == Outcome.CVM.none && !run.outcome.receipt && run.outcome.isAuthentic == nil)
-        #expect(run.outcome.userInterfaceRequest?.message == .authorizing)
-        #expect(run.outcome.userInterfaceRequest?.status == .notReady)
-        #expect(run.requests.map(\.message) == [.clearDisplay])
-        #expect(run.requests.map(\.status) == [.cardReadSuccessfully])
-        #expect(run.error == "0000000000FF")
+        expectEqual(run.outcome.userInterfaceRequest?.message, .authorizing)
+        expectEqual(run.outcome.userInterfaceRequest?.status, .notReady)
+        expectEqual(run.requests.map(\.message), [.clearDisplay])
+        expectEqual(run.requests.map(\.status), [.cardReadSuccessfully])
+        expectEqual(run.error, "0000000000FF")
     }
 
     /// The virtual card, which was written apart from the kernel, at the test terminal.
@@ -49,8 +50,8 @@ import Testing
                 event = .response(try ResponseAPDU(response), after: .milliseconds(5))
             case .finish(let final):
                 #expect(final.kernel == 2 && final.outcome.kind == .onlineRequest, "\(final.outcome.reason)")
-                #expect(final.outcome.cvm == cvm)
-                #expect(instructions == ["A4", "A4", "A8", "B2", "AE"])
+                expectEqual(final.outcome.cvm, cvm)
+                expectEqual(instructions, ["A4", "A4", "A8", "B2", "AE"])
                 return
             }
         }

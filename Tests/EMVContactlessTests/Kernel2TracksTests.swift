@@ -14,7 +14,7 @@ import Testing
     /// first and in their last; in the end there is the number of digits.
     @Test func tracksOfTheIssuer() throws {
         let rows = Kernel2Tracks.rows.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-        #expect(rows.count == 289)
+        expectEqual(rows.count, 289)
         let (first, second) = ("B5413330089010434^A/^3112201", "5413330089010434D3112201")
         for row in rows {
             let track1 = Array((first + String(repeating: "9", count: 48)).utf8).hex
@@ -28,10 +28,12 @@ import Testing
             func digits(_ row: String) -> String {
                 zip("abcdefgh", number).reduce(row) { $0.replacing(String($1.0), with: String($1.1)) }
             }
-            #expect(number.prefix { $0 == "0" }.count + (row[9].last?.wholeNumberValue ?? 0) >= 8, "\(row)")
+            let zeros = number.prefix { $0 == "0" }.count
+            let lastDigit = row[9].last?.wholeNumberValue ?? 0
+            #expect(zeros + lastDigit >= 8, "\(row)")
             let made = String(decoding: run.outcome.dataRecord?[0x56] ?? [], as: UTF8.self)
-            #expect(made == first + digits(row[4]), "\(row)")
-            #expect(run[record: 0x9F6B] == second + digits(row[9]) + "F", "\(row)")
+            expectEqual(made, first + digits(row[4]), "\(row)")
+            expectEqual(run[record: 0x9F6B], second + digits(row[9]) + "F", "\(row)")
         }
     }
 
@@ -39,6 +41,6 @@ import Testing
     func theIssuerHasTheSameResults() async throws {
         let outcome = try await Program.run(["python3", Self.issuer])
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Kernel2Tracks.swift")
-        #expect(try outcome.output == String(contentsOf: file, encoding: .utf8))
+        try expectEqual(outcome.output, String(contentsOf: file, encoding: .utf8))
     }
 }

@@ -54,9 +54,9 @@ import Testing
         _ name: String, _ amount: UInt64, _ kind: Outcome.Kind, _ cvm: Outcome.CVM?, _ instructions: [String]
     ) throws {
         let play = try Play(name, amount: amount)
-        #expect(play.final.outcome.kind == kind, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.cvm == cvm)
-        #expect(play.instructions == instructions)
+        expectEqual(play.final.outcome.kind, kind, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.cvm, cvm)
+        expectEqual(play.instructions, instructions)
     }
 
     // MARK: Authentication
@@ -68,26 +68,26 @@ import Testing
     ])
     func authentic(_ name: String) throws {
         let play = try Play(name, amount: 12_34)
-        #expect(play.final.outcome.isAuthentic == true)
+        expectEqual(play.final.outcome.isAuthentic, true)
         let generate = try #require(play.commands.last { $0[1] == 0xAE })
         #expect(generate[2] & 0x10 != 0)
-        #expect(play.responses.last?.hex.contains("9F4B") == true)
-        #expect(play.final.outcome.dataRecord?[0x9F26]?.count == 8)
+        expectEqual(play.responses.last?.hex.contains("9F4B"), true)
+        expectEqual(play.final.outcome.dataRecord?[0x9F26]?.count, 8)
     }
 
     /// Without the key of the certification authority there is no CDA, and nothing is approved.
     @Test func unknownAuthority() throws {
         let play = try Play("emv-cda", amount: 12_34, keys: CAPublicKeys())
-        #expect(play.final.outcome.kind == .onlineRequest, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.kind, .onlineRequest, "\(play.final.outcome.reason)")
         let results = try #require(play.final.outcome.dataRecord?[0x95])
         #expect(results[0] & 0x04 != 0)  // CDA failed
-        #expect(try #require(play.commands.last)[2] == 0x80)
+        try expectEqual(#require(play.commands.last)[2], 0x80)
     }
 
     @Test(arguments: [("mastercard-cda-fails", "02"), ("mastercard-rrp-early", "06"), ("mastercard-rrp-wrong", "04")])
     func errors(_ name: String, _ level2: String) throws {
         let play = try Play(name, amount: 12_34)
-        #expect(play.final.outcome.discretionaryData?[0xDF8115]?.hex == "00\(level2)000000" + "1C")
+        expectEqual(play.final.outcome.discretionaryData?[0xDF8115]?.hex, "00\(level2)000000" + "1C")
     }
 
     // MARK: Relay resistance
@@ -99,7 +99,7 @@ import Testing
     ])
     func relayResults(_ name: String, _ results: String) throws {
         let play = try Play(name, amount: 12_34)
-        #expect(play.final.outcome.dataRecord?[0x95]?.suffix(1).hex == results)
+        expectEqual(play.final.outcome.dataRecord?[0x95]?.suffix(1).hex, results)
     }
 
     /// Somebody between card and terminal who gives the card more time than it takes: the times are signed.
@@ -112,8 +112,8 @@ import Testing
             return response
         }
         let play = try Play(relay, amount: 12_34)
-        #expect(play.final.outcome.kind == .endApplication)
-        #expect(play.final.outcome.isAuthentic == false)
+        expectEqual(play.final.outcome.kind, .endApplication)
+        expectEqual(play.final.outcome.isAuthentic, false)
         #expect(play.final.outcome.reason.contains("relay resistance data"), "\(play.final.outcome.reason)")
     }
 
@@ -128,7 +128,7 @@ import Testing
             .replacing("9F36 005D ", with: "9F36 3038 ")
         var lines = ""
         let places = (0...5).flatMap { counter in (0...8).map { (counter, $0) } }.filter { $0 + $1 <= 12 }
-        #expect(places.count == 53)
+        expectEqual(places.count, 53)
         let played = Tier.few(places, 9)
         for (counterDigits, numberDigits) in played {
             var dice = SplitMix(state: UInt64(counterDigits * 16 + numberDigits))
@@ -152,7 +152,7 @@ import Testing
             var file = text
             for (name, value) in parameters { file = file.replacing("$" + name, with: value) }
             let play = try Play(try CardFile(parsing: file).makeCard(), amount: 12_34)
-            #expect(play.final.outcome.kind == .onlineRequest, "\(play.final.outcome.reason)")
+            expectEqual(play.final.outcome.kind, .onlineRequest, "\(play.final.outcome.reason)")
             let record = try #require(play.final.outcome.dataRecord)
             let number = try #require(play.commands.last).dropFirst(5).dropLast()
             lines +=
@@ -161,14 +161,14 @@ import Testing
         }
         let outcome = try await Program.run(
             ["python3", Kernel2TracksTests.issuer, "verify"], input: lines, timeout: .seconds(300))
-        #expect(outcome.output == String(repeating: "right\n", count: played.count), "\(outcome)")
+        expectEqual(outcome.output, String(repeating: "right\n", count: played.count), "\(outcome)")
     }
 
     /// See phone first; the second time the number of digits tells the issuer that the holder has been verified.
     @Test func stripePhone() throws {
         let play = try Play("mastercard-stripe-phone", amount: 60_00)
         #expect(play.messages.contains(.seePhone))
-        #expect(play.fieldOff == [1300])
+        expectEqual(play.fieldOff, [1300])
         let track = try #require(play.final.outcome.dataRecord?[0x9F6B]).hex
         #expect(track.hasSuffix("8F"))  // 3 + 5
     }
@@ -176,10 +176,10 @@ import Testing
     @Test func phone() throws {
         let play = try Play("mastercard-phone", amount: 60_00)
         #expect(play.messages.contains(.seePhone))
-        #expect(play.fieldOff == [1300])
-        #expect(play.final.outcome.isAuthentic == true)
+        expectEqual(play.fieldOff, [1300])
+        expectEqual(play.final.outcome.isAuthentic, true)
         // CVM Results: plaintext PIN by the device, successful.
-        #expect(play.final.outcome.dataRecord?[0x9F34]?.hex == "010002")
+        expectEqual(play.final.outcome.dataRecord?[0x9F34]?.hex, "010002")
     }
 
     // MARK: Torn transactions
@@ -187,20 +187,20 @@ import Testing
     @Test func tornAndRecovered() throws {
         let card = try #require(VirtualCards.named("mastercard-torn"))
         let play = try Play(card, amount: 12_34)
-        #expect(play.final.outcome.dataRecord?[0x9F36]?.hex == "0021")
-        #expect(play.final.outcome.isAuthentic == true)
+        expectEqual(play.final.outcome.dataRecord?[0x9F36]?.hex, "0021")
+        expectEqual(play.final.outcome.isAuthentic, true)
         // Asked for what the terminal knows of the first time.
-        #expect(play.commands.last?.hex == "80D0000004" + "01020304" + "00")
-        #expect(try balance(card) == "9F50060000000047669000")
-        #expect(play.tornTransactions.count == 0)
+        expectEqual(play.commands.last?.hex, "80D00000040102030400")
+        try expectEqual(balance(card), "9F50060000000047669000")
+        expectEqual(play.tornTransactions.count, 0)
     }
 
     /// What the card has approved without recovery is lost, and it approves once more.
     @Test func tornAndLost() throws {
         let card = try #require(VirtualCards.named("mastercard-torn-lost"))
         let play = try Play(card, amount: 12_34)
-        #expect(play.final.outcome.dataRecord?[0x9F36]?.hex == "0022")
-        #expect(try balance(card) == "9F50060000000035329000")
+        expectEqual(play.final.outcome.dataRecord?[0x9F36]?.hex, "0022")
+        try expectEqual(balance(card), "9F50060000000035329000")
     }
 
     /// At each command of the M/Chip Advance card, which has carried it out or not: asked for again, it is approved, and what
@@ -211,22 +211,23 @@ import Testing
         let play = try Play(card, amount: 12_34, lost: lost, isHeard: isHeard)
         let whole = ["A4", "A4", "A8", "EA", "B2", "B2", "B2", "AE"]
         let again = lost < 7 ? whole : Array(whole.dropLast()) + (isHeard ? ["D0"] : ["D0", "AE"])
-        #expect(play.instructions == [whole[...lost].joined(separator: " "), again.joined(separator: " ")])
-        #expect(play.final.outcome.kind == .approved, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.isAuthentic == true)
+        let instructions: [String] = [whole[...lost].joined(separator: " "), again.joined(separator: " ")]
+        expectEqual(play.instructions, instructions)
+        expectEqual(play.final.outcome.kind, .approved, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.isAuthentic, true)
         #expect(play.messages.contains(lost < 3 ? .presentCard : .presentCardAgain))
-        #expect(try balance(card) == "9F50060000000047669000")
-        #expect(play.tornTransactions.count == 0)
+        try expectEqual(balance(card), "9F50060000000047669000")
+        expectEqual(play.tornTransactions.count, 0)
     }
 
     /// The answer to RECOVER AC is lost, too: once more.
     @Test func lostInRecovery() throws {
         let card = try #require(VirtualCards.named("mastercard-torn"))
         let play = try Play(card, amount: 12_34, lost: 13, isHeard: true)
-        #expect(
-            play.instructions == ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 D0", "A4 A4 A8 B2 B2 B2 D0"])
-        #expect(play.final.outcome.kind == .approved, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.dataRecord?[0x9F36]?.hex == "0021")
+        expectEqual(
+            play.instructions, ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 D0", "A4 A4 A8 B2 B2 B2 D0"])
+        expectEqual(play.final.outcome.kind, .approved, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.dataRecord?[0x9F36]?.hex, "0021")
     }
 
     // MARK: Balance, and what the terminal reads and writes
@@ -234,13 +235,13 @@ import Testing
     /// DF8104 and DF8105, before and after the cryptogram.
     @Test func balanceBeforeAndAfter() throws {
         let play = try Play("mastercard-balance", amount: 12_34, data: [0xDF8104: [], 0xDF8105: []])
-        #expect(play.instructions == ["A4 A4 A8 B2 B2 B2 CA AE CA"])
-        #expect(play.final.outcome.discretionaryData?[0xDF8104]?.hex == "000000003000")
-        #expect(play.final.outcome.discretionaryData?[0xDF8105]?.hex == "000000001766")
+        expectEqual(play.instructions, ["A4 A4 A8 B2 B2 B2 CA AE CA"])
+        expectEqual(play.final.outcome.discretionaryData?[0xDF8104]?.hex, "000000003000")
+        expectEqual(play.final.outcome.discretionaryData?[0xDF8105]?.hex, "000000001766")
         // A card that does not say it has one is not asked.
-        #expect(
-            try Play("emv-cda", amount: 12_34, data: [0xDF8104: [], 0xDF8105: []]).instructions
-                == ["A4 A4 A8 B2 B2 B2 AE"])
+        try expectEqual(
+            Play("emv-cda", amount: 12_34, data: [0xDF8104: [], 0xDF8105: []]).instructions,
+            ["A4 A4 A8 B2 B2 B2 AE"])
     }
 
     @Test func envelopes() throws {
@@ -251,11 +252,11 @@ import Testing
                 0xDF8112: [0x9F, 0x70, 0x9F, 0x75], 0xFF8102: wire("9F 75 02 AB CD"),
                 0xFF8103: wire("9F 75 03 01 02 03"),
             ])
-        #expect(play.instructions == ["A4 A4 A8 CA CA B2 B2 B2 DA AE DA"], "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.kind == .approved)
-        #expect(play.final.outcome.discretionaryData?[0xDF810E]?.hex == "80")
-        #expect(play.final.outcome.discretionaryData?[0xDF810F]?.hex == "80")
-        #expect(card.exchange([0x80, 0xCA, 0x9F, 0x75, 0x00])?.hex == "9F7503010203" + "9000")
+        expectEqual(play.instructions, ["A4 A4 A8 CA CA B2 B2 B2 DA AE DA"], "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.kind, .approved)
+        expectEqual(play.final.outcome.discretionaryData?[0xDF810E]?.hex, "80")
+        expectEqual(play.final.outcome.discretionaryData?[0xDF810F]?.hex, "80")
+        expectEqual(card.exchange([0x80, 0xCA, 0x9F, 0x75, 0x00])?.hex, "9F75030102039000")
     }
 
     // MARK: Integrated data storage
@@ -282,11 +283,11 @@ import Testing
     /// The operator sees his data.
     @Test func operatorReads() throws {
         let play = try Play("mastercard-storage", amount: 12_34, data: Self.terminal)
-        #expect(play.final.outcome.kind == .approved, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.discretionaryData?[0xDF810B]?.hex == "80")
-        #expect(play.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) } == "ten rides")
-        #expect(play.toSend[0x9F7D] == Self.input)
-        #expect(play.toSend[0x9F6F] == [0x80])
+        expectEqual(play.final.outcome.kind, .approved, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.discretionaryData?[0xDF810B]?.hex, "80")
+        expectEqual(play.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) }, "ten rides")
+        expectEqual(play.toSend[0x9F7D], Self.input)
+        expectEqual(play.toSend[0x9F6F], [0x80])
     }
 
     /// He writes with the input that he alone knows, and the next time with that of the next digest, which the kernel has
@@ -295,18 +296,18 @@ import Testing
         let card = try #require(VirtualCards.named(name))
         let nine = Array("nine rides".utf8)
         let first = try Play(card, amount: 12_34, data: Self.terminal, answers: [Self.answer(data: nine)])
-        #expect(first.final.outcome.kind == .approved, "\(first.final.outcome.reason)")
-        #expect(first.final.outcome.isAuthentic == true)
-        #expect(first.final.outcome.discretionaryData?[0xDF810B]?.hex == "C0")
+        expectEqual(first.final.outcome.kind, .approved, "\(first.final.outcome.reason)")
+        expectEqual(first.final.outcome.isAuthentic, true)
+        expectEqual(first.final.outcome.discretionaryData?[0xDF810B]?.hex, "C0")
         let summary = try #require(first.final.outcome.discretionaryData?[0xDF8102])
         let second = try Play(
             card, amount: 12_34, data: Self.terminal,
             answers: [Self.answer(input: [9, 8, 7, 6, 5, 4, 3, 2], data: Array("eight".utf8))])
-        #expect(second.toSend[0x9F54] == nine)
-        #expect(second.toSend[0x9F7D] == summary)
-        #expect(second.final.outcome.discretionaryData?[0xDF810B]?.hex == "C0", "\(second.final.outcome.reason)")
+        expectEqual(second.toSend[0x9F54], nine)
+        expectEqual(second.toSend[0x9F7D], summary)
+        expectEqual(second.final.outcome.discretionaryData?[0xDF810B]?.hex, "C0", "\(second.final.outcome.reason)")
         let third = try Play(card, amount: 12_34, data: Self.terminal)
-        #expect(third.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) } == "eight")
+        expectEqual(third.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) }, "eight")
     }
 
     /// With another input nothing is written: read, but not written; the end, if the operator wants that; an AAC, signed, if
@@ -325,12 +326,12 @@ import Testing
             answers: [
                 Self.answer(input: [1, 2, 3, 4, 5, 6, 7, 8], information: information, data: [1], reader: reader)
             ])
-        #expect(play.final.outcome.kind == kind, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.isAuthentic == true)
-        #expect(play.final.outcome.discretionaryData?[0xDF810B]?.hex == status)
-        #expect(play.final.outcome.discretionaryData?[0xDF8115]?.prefix(2).hex == "00" + level2)
+        expectEqual(play.final.outcome.kind, kind, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.isAuthentic, true)
+        expectEqual(play.final.outcome.discretionaryData?[0xDF810B]?.hex, status)
+        expectEqual(play.final.outcome.discretionaryData?[0xDF8115]?.prefix(2).hex, "00" + level2)
         let again = try Play(card, amount: 12_34, data: Self.terminal)
-        #expect(again.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) } == "ten rides")
+        expectEqual(again.toSend[0x9F54].map { String(decoding: $0, as: UTF8.self) }, "ten rides")
     }
 
     /// An operator without a slot gets one.
@@ -341,7 +342,7 @@ import Testing
         let play = try Play(
             card, amount: 12_34, data: terminal, answers: [Self.answer(information: 0x40, data: [0xAA, 0xBB])])
         #expect(play.toSend[0x9F5F] == [0xC0] && play.toSend[0x9F54] == nil)
-        #expect(play.final.outcome.discretionaryData?[0xDF810B]?.hex == "C0", "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.discretionaryData?[0xDF810B]?.hex, "C0", "\(play.final.outcome.reason)")
         let again = try Play(card, amount: 12_34, data: terminal)
         #expect(again.toSend[0x9F54] == [0xAA, 0xBB] && again.toSend[0x9F6F] == [0x40])
     }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Contactless Book C-3, 5.6 and Annex C, with the keys and signatures of Vectors/kernel3.py.
@@ -9,8 +10,8 @@ import Testing
     /// Five commands: one for each thing that has to be read.
     @Test func fastDDA() throws {
         let run = try Kernel3Bench.signing.run(SigningCard().responses)
-        #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
-        #expect(run.commands.dropFirst() == ["00B2010C00", "00B2011400", "00B2021400", "00B2051C00"])
+        expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)")
+        expectEqual(run.commands.dropFirst(), ["00B2010C00", "00B2011400", "00B2021400", "00B2051C00"])
     }
 
     /// CTQ byte 1 bits 6 and 5: go online, or switch to the contacts, where the reader can.
@@ -27,12 +28,12 @@ import Testing
         var bench = try Kernel3Bench.signing
         bench.qualifiers = reader
         let outcome = try bench.run(SigningCard(qualifiers: card, signature: nil).responses).outcome
-        #expect(outcome.kind == expected)
+        expectEqual(outcome.kind, expected)
         if expected == .tryAnotherInterface {
-            #expect(
-                outcome.userInterfaceRequest
-                    == UserInterfaceRequest(.insertCard, .processingError, languagePreference: ["de", "en"]))
-            #expect(outcome.alternateInterfacePreference == .contactChip)
+            expectEqual(
+                outcome.userInterfaceRequest,
+                UserInterfaceRequest(.insertCard, .processingError, languagePreference: ["de", "en"]))
+            expectEqual(outcome.alternateInterfacePreference, .contactChip)
         }
     }
 
@@ -75,11 +76,11 @@ import Testing
         let bench = try Kernel3Bench.signing
         for position in 0..<80 {
             let card = SigningCard(signature: try flipping(position, in: Kernel3Vectors.offlineSignature))
-            #expect(try bench.run(card.responses).outcome.kind == .declined, "byte \(position) of 9F4B")
+            try expectEqual(bench.run(card.responses).outcome.kind, .declined, "byte \(position) of 9F4B")
         }
         for position in 0..<7 {
             let card = SigningCard(related: try flipping(position, in: Kernel3Vectors.related))
-            #expect(try bench.run(card.responses).outcome.kind == .declined, "byte \(position) of 9F69")
+            try expectEqual(bench.run(card.responses).outcome.kind, .declined, "byte \(position) of 9F69")
         }
     }
 
@@ -98,7 +99,7 @@ import Testing
             0x70, "5F 24 03 31 12 31 8F 01 F1", TLVTag(0x90).encode(try wire(Kernel3Vectors.issuerCertificate)).hex,
             TLVTag(0x92).encode(try wire(Kernel3Vectors.issuerRemainder)).hex, "9F 32 01 03")
         let outcome = try Kernel3Bench.signing.run(responses).outcome
-        #expect(outcome.kind == .onlineRequest)
+        expectEqual(outcome.kind, .onlineRequest)
         #expect(outcome.reason.contains("a record is no template 70"))
     }
 
@@ -116,7 +117,7 @@ import Testing
         var bench = try Kernel3Bench.signing
         bench.qualifiers = reader
         let outcome = try bench.run(SigningCard(cryptogram: "80", signature: signature).responses).outcome
-        #expect(outcome.kind == expected, "\(outcome.reason)")
+        expectEqual(outcome.kind, expected, "\(outcome.reason)")
         #expect(complaint.isEmpty || outcome.reason.contains(complaint), "\(outcome.reason)")
     }
 
@@ -130,7 +131,7 @@ import Testing
         var bench = try Kernel3Bench.signing
         bench.qualifiers = "37 00 C0 00"
         let card = SigningCard(aip: "40 00", cryptogram: "80", signature: nil, staticSignature: signature)
-        #expect(try bench.run(card.responses).outcome.kind == expected)
+        try expectEqual(bench.run(card.responses).outcome.kind, expected)
     }
 
     /// 5.4.2.1: the data are missing, whether the transaction goes online or not.  A card that declines need not give them.
@@ -144,18 +145,18 @@ import Testing
         var bench = try Kernel3Bench.signing
         (bench.qualifiers, bench.floorLimit) = (reader, floorLimit)
         let outcome = try bench.run(SigningCard(cryptogram: cryptogram, signature: nil).responses).outcome
-        #expect(outcome.kind == expected, "\(outcome.reason)")
+        expectEqual(outcome.kind, expected, "\(outcome.reason)")
     }
 
     /// Cards that support neither, and transactions that the card or the reader has declined.
     @Test func onlineWithoutAuthentication() throws {
         var bench = try Kernel3Bench.signing
         bench.qualifiers = "37 00 C0 00"
-        #expect(try bench.run(processingOptions()).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(processingOptions()).outcome.kind, .onlineRequest)
         let declined = try bench.run(SigningCard(cryptogram: "00", signature: nil).responses).outcome
         #expect(declined.kind == .declined && declined.reason == "the card declines")
         // A TC that is sent online: its signature is for an offline approval, and proves nothing more.
         bench.floorLimit = 0
-        #expect(try bench.run(SigningCard().responses).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(SigningCard().responses).outcome.kind, .onlineRequest)
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Contactless Book C-3, 5.4.3 to 5.7: what is decided when the card has been read.
@@ -25,7 +26,7 @@ import Testing
         ] as [(String?, String, Outcome.Kind)])
     func cryptogramTypes(_ information: String?, _ issuerData: String, _ expected: Outcome.Kind) throws {
         let run = try Kernel3Bench().run(processingOptions(cryptogram: information, issuerData: issuerData))
-        #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, expected, "\(run.outcome.reason)")
     }
 
     /// 5.4.3.2: the reader's word counts beside the card's.
@@ -42,7 +43,7 @@ import Testing
         // Above the floor limit where the TTQ shall say "online cryptogram required".
         bench.floorLimit = try wire(qualifiers)[1] & 0x80 != 0 ? 0 : nil
         let run = try bench.run(processingOptions(cryptogram: cryptogram, "5F 24 03 31 12 31"))
-        #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, expected, "\(run.outcome.reason)")
     }
 
     /// Annex A: the PAN sequence number has one byte.
@@ -51,8 +52,8 @@ import Testing
     )
     func panSequenceNumbers(_ object: String, _ expected: String?) throws {
         let run = try Kernel3Bench().run(processingOptions(without: ["5F34"], object))
-        #expect(run.outcome.kind == .onlineRequest)
-        #expect(run.outcome.dataRecord?[0x5F34]?.hex == expected)
+        expectEqual(run.outcome.kind, .onlineRequest)
+        expectEqual(run.outcome.dataRecord?[0x5F34]?.hex, expected)
     }
 
     /// 3.4.1.2: a card helps with a refund by telling its number; that it does not approve means nothing.
@@ -62,10 +63,10 @@ import Testing
         var bench = Kernel3Bench()
         (bench.kind, bench.floorLimit, bench.cvmRequiredLimit) = (.refund, floorLimit, 0)
         let run = try bench.run(processingOptions(cryptogram: "00"))
-        #expect(run.outcome.kind == .approved)
-        #expect(run.outcome.cvm == Outcome.CVM.none)
+        expectEqual(run.outcome.kind, .approved)
+        expectEqual(run.outcome.cvm, Outcome.CVM.none)
         #expect(!run.outcome.reason.contains("approved offline"))
-        #expect(run.outcome.dataRecord?[0x9C] == [0x20])
+        expectEqual(run.outcome.dataRecord?[0x9C], [0x20])
         // What goes online goes online.
         #expect(try bench.run(processingOptions(cryptogram: "80")).outcome.kind != .approved)
     }
@@ -94,15 +95,15 @@ import Testing
         let outcome = try bench.run(
             SigningCard(qualifiers: card, record: record ?? Kernel3Vectors.record).responses
         ).outcome
-        #expect(outcome.kind == expected)
-        #expect(outcome.reason == (expected == .approved ? "approved offline" : "the application has expired"))
+        expectEqual(outcome.kind, expected)
+        expectEqual(outcome.reason, expected == .approved ? "approved offline" : "the application has expired")
     }
 
     /// A card that asks to go online is not looked at for its date.
     @Test func expiredAndOnline() throws {
         var bench = Kernel3Bench()
         bench.date = "26 11 22"
-        #expect(try bench.run(processingOptions("5F 24 03 26 11 21")).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(processingOptions("5F 24 03 26 11 21")).outcome.kind, .onlineRequest)
     }
 
     private struct Listed: ExceptionFile {
@@ -114,16 +115,16 @@ import Testing
     /// 5.5.1.2
     @Test func exceptionFiles() throws {
         var bench = try Kernel3Bench.signing
-        #expect(try bench.run(SigningCard().responses).outcome.kind == .approved)
+        try expectEqual(bench.run(SigningCard().responses).outcome.kind, .approved)
         bench.exceptionFile = Listed()
         let found = try bench.run(SigningCard().responses).outcome
         #expect(found.kind == .declined && found.reason == "the account number stands in the exception file")
         bench.options.checksExceptionFile = false
-        #expect(try bench.run(SigningCard().responses).outcome.kind == .approved)
+        try expectEqual(bench.run(SigningCard().responses).outcome.kind, .approved)
         // Cards that ask to go online are the issuer's affair.
         var online = Kernel3Bench()
         online.exceptionFile = Listed()
-        #expect(try online.run(processingOptions()).outcome.kind == .onlineRequest)
+        try expectEqual(online.run(processingOptions()).outcome.kind, .onlineRequest)
     }
 
     /// 5.5.1.3, 5.5.1.4: AUC byte 1 bits 8 and 7 for cash, byte 2 bits 8 and 7 for cashback; Germany is at home.
@@ -157,19 +158,19 @@ import Testing
         let issuer = try country.map { TLVTag(0x5F28).encode(try wire($0)).hex } ?? ""
         let auc = try usage.map { TLVTag(0x9F07).encode(try wire($0)).hex } ?? ""
         let run = try bench.run(processingOptions(qualifiers: qualifiers, auc, issuer))
-        #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, expected, "\(run.outcome.reason)")
         if expected == .tryAnotherInterface {
-            #expect(
-                run.outcome.userInterfaceRequest
-                    == UserInterfaceRequest(
-                        .insertOrSwipeCard, .processingError, languagePreference: ["de", "en"]))
+            expectEqual(
+                run.outcome.userInterfaceRequest,
+                UserInterfaceRequest(
+                    .insertOrSwipeCard, .processingError, languagePreference: ["de", "en"]))
             #expect(run.outcome.alternateInterfacePreference == nil && run.outcome.start == nil)
         }
         // Whoever does not check it does not mind.
         bench.options.checksUsageForCash = false
         bench.options.checksUsageForCashback = false
-        #expect(
-            try bench.run(processingOptions(qualifiers: qualifiers, auc, issuer)).outcome.kind == .onlineRequest)
+        try expectEqual(
+            bench.run(processingOptions(qualifiers: qualifiers, auc, issuer)).outcome.kind, .onlineRequest)
     }
 
     /// 5.5.1: when one check has the reader decline, none behind it has the card inserted.  So does contactless_k3.h of
@@ -189,8 +190,8 @@ import Testing
         if isListed { bench.exceptionFile = Listed() }
         let card = SigningCard(qualifiers: "05 00", record: "5F 24 03 31 12 31 9F 07 02 3F FF 5F 28 02 02 76")
         let outcome = try bench.run(card.responses).outcome
-        #expect(outcome.kind == (reason == nil ? .tryAnotherInterface : .declined), "\(outcome.reason)")
-        if let reason { #expect(outcome.reason == reason) }
+        expectEqual(outcome.kind, reason == nil ? .tryAnotherInterface : .declined, "\(outcome.reason)")
+        if let reason { expectEqual(outcome.reason, reason) }
     }
 
     /// The same between cash and ATM: the card is not for cash, and wants to be inserted at ATMs only.
@@ -207,7 +208,7 @@ import Testing
         var bench = Kernel3Bench()
         bench.kind = .cash
         let run = try bench.run(processingOptions(cryptogram: "00", qualifiers: "04 00"))
-        #expect(run.outcome.kind == .tryAnotherInterface)
+        expectEqual(run.outcome.kind, .tryAnotherInterface)
     }
 
     /// A reader that does not know its country has no domestic cards.
@@ -215,7 +216,7 @@ import Testing
         var bench = Kernel3Bench()
         (bench.kind, bench.country) = (.cash, nil)
         let run = try bench.run(processingOptions("9F 07 02 FF FF  5F 28 02 02 76"))
-        #expect(run.outcome.kind == .declined)
+        expectEqual(run.outcome.kind, .declined)
     }
 
     /// 5.5.1.5: terminal types 14 to 16, of a card that approves offline; CTQ byte 1 bit 1, AUC byte 1 bit 2.
@@ -230,11 +231,11 @@ import Testing
         bench.terminalType = terminalType
         let responses = try SigningCard(qualifiers: qualifiers).responses
         // 14 is online only.
-        #expect(try bench.run(responses).outcome.kind == (terminalType == "14" ? .onlineRequest : .approved))
+        try expectEqual(bench.run(responses).outcome.kind, terminalType == "14" ? .onlineRequest : .approved)
         bench.options.checksUsageAtATM = true
-        #expect(try bench.run(responses).outcome.kind == expected)
+        try expectEqual(bench.run(responses).outcome.kind, expected)
         // A card that asks to go online has that decided there.
-        #expect(try bench.run(processingOptions(qualifiers: qualifiers)).outcome.kind == .onlineRequest)
+        try expectEqual(bench.run(processingOptions(qualifiers: qualifiers)).outcome.kind, .onlineRequest)
     }
 
     /// 5.5.1.5: not for contactless ATMs, and not for others, or not known to be.
@@ -278,10 +279,10 @@ import Testing
         var bench = Kernel3Bench()
         (bench.qualifiers, bench.cvmRequiredLimit) = (reader, isRequired ? 1 : nil)
         let outcome = try bench.run(processingOptions(qualifiers: card)).outcome
-        #expect(outcome.kind == (expected == nil ? .declined : .onlineRequest), "\(outcome.reason)")
-        #expect(outcome.cvm == expected ?? Outcome.CVM.none)
+        expectEqual(outcome.kind, expected == nil ? .declined : .onlineRequest, "\(outcome.reason)")
+        expectEqual(outcome.cvm, expected ?? Outcome.CVM.none)
         // What is required of whom goes to the card.
-        #expect(try bench.activation().indicators.terminalTransactionQualifiers?.contains(.cvmRequired) == isRequired)
+        try expectEqual(bench.activation().indicators.terminalTransactionQualifiers?.contains(.cvmRequired), isRequired)
     }
 
     /// 5.7.1.2: 9F69 repeats the CTQ, or the issuer will see them.
@@ -294,8 +295,8 @@ import Testing
         ] as [(String, Outcome.CVM?)])
     func confirmationCodes(_ related: String, _ expected: Outcome.CVM?) throws {
         let outcome = try Kernel3Bench().run(processingOptions(qualifiers: "00 80", related)).outcome
-        #expect(outcome.kind == (expected == nil ? .declined : .onlineRequest))
-        #expect(outcome.cvm == expected ?? Outcome.CVM.none)
+        expectEqual(outcome.kind, expected == nil ? .declined : .onlineRequest)
+        expectEqual(outcome.cvm, expected ?? Outcome.CVM.none)
     }
 
     /// Of a card that approves offline the signature has to cover them.
@@ -306,12 +307,12 @@ import Testing
         #expect(approved.kind == .approved && approved.cvm == .deviceCVM)
         // CTQ that were changed on their way
         card = SigningCard(qualifiers: "00 80")
-        #expect(try Kernel3Bench.signing.run(card.responses).outcome.kind == .declined)
+        try expectEqual(Kernel3Bench.signing.run(card.responses).outcome.kind, .declined)
         // A TC that was sent online for another reason, and nothing to rely on
         var bench = Kernel3Bench()
         bench.floorLimit = 0
         let run = try bench.run(processingOptions(cryptogram: "40", qualifiers: "00 80", "5F 24 03 31 12 31"))
-        #expect(run.outcome.kind == .declined)
+        expectEqual(run.outcome.kind, .declined)
     }
 
     /// An offline approval that needs the PIN goes online; an offline-only reader declines.
@@ -321,6 +322,6 @@ import Testing
         #expect(outcome.kind == .onlineRequest && outcome.cvm == .onlinePIN)
         var bench = try Kernel3Bench.signing
         bench.qualifiers = "3E 00 C0 00"
-        #expect(try bench.run(card.responses).outcome.kind == .declined)
+        try expectEqual(bench.run(card.responses).outcome.kind, .declined)
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Contactless Book C-3, 4.1, 4.3, 5.8, 5.9 and 6, and Annex B: what comes out.
@@ -9,32 +10,32 @@ import Testing
         let outcome = try Kernel3Bench.signing.run(SigningCard().responses).outcome
         #expect(outcome.kind == .approved && outcome.cvm == Outcome.CVM.none)
         #expect(outcome.start == nil && outcome.onlineResponseData == nil && outcome.fieldOff == nil)
-        #expect(
-            outcome.userInterfaceRequest
-                == UserInterfaceRequest(.approved, .cardReadSuccessfully, languagePreference: ["de", "en"]))
+        expectEqual(
+            outcome.userInterfaceRequest,
+            UserInterfaceRequest(.approved, .cardReadSuccessfully, languagePreference: ["de", "en"]))
         #expect(outcome.userInterfaceRequestOnRestart == nil && outcome.alternateInterfacePreference == nil)
         #expect(outcome.discretionaryData == nil && !outcome.receipt && outcome.removalTimeout == 0)
-        #expect(
-            outcome.dataRecord?.encoded.hex
-                == (try wire(
-                    """
-                    9F 02 06 00 00 00 00 12 34         # amount
-                    9F 26 08 4A 8C F7 AC 9A 93 78 A0
-                    82 02 20 00
-                    9F 36 02 00 42
-                    5F 34 01 01
-                    9F 10 07 06 01 12 03 A0 00 00
-                    9F 39 01 07                        # POS entry mode: contactless chip
-                    9F 33 03 E0 28 C8
-                    9F 1A 02 02 76
-                    95 05 00 00 00 00 00
-                    57 11 47 61 73 90 01 01 00 10 D3 11 22 01 11 43 80 44 89
-                    5F 2A 02 09 78
-                    9A 03 26 11 21
-                    9C 01 00
-                    9F 37 04 11 22 33 44
-                    """
-                ).hex))
+        expectEqual(
+            outcome.dataRecord?.encoded.hex,
+            try wire(
+                """
+                9F 02 06 00 00 00 00 12 34         # amount
+                9F 26 08 4A 8C F7 AC 9A 93 78 A0
+                82 02 20 00
+                9F 36 02 00 42
+                5F 34 01 01
+                9F 10 07 06 01 12 03 A0 00 00
+                9F 39 01 07                        # POS entry mode: contactless chip
+                9F 33 03 E0 28 C8
+                9F 1A 02 02 76
+                95 05 00 00 00 00 00
+                57 11 47 61 73 90 01 01 00 10 D3 11 22 01 11 43 80 44 89
+                5F 2A 02 09 78
+                9A 03 26 11 21
+                9C 01 00
+                9F 37 04 11 22 33 44
+                """
+            ).hex)
     }
 
     /// ISO 8583, field 22: an acquirer may want another POS entry mode than 07.
@@ -43,26 +44,26 @@ import Testing
         var bench = try Kernel3Bench.signing
         bench.posEntryMode = configured
         let outcome = try bench.run(SigningCard().responses).outcome
-        #expect(outcome.dataRecord?[0x9F39]?.hex == expected)
+        expectEqual(outcome.dataRecord?[0x9F39]?.hex, expected)
     }
 
     @Test func approvedWithSignature() throws {
         let outcome = try Kernel3Bench.signing.run(SigningCard(qualifiers: "40 00").responses).outcome
         #expect(outcome.kind == .approved && outcome.cvm == .signature)
-        #expect(outcome.userInterfaceRequest?.message == .approvedSign)
+        expectEqual(outcome.userInterfaceRequest?.message, .approvedSign)
     }
 
     @Test func declined() throws {
         var outcome = try Kernel3Bench().run(processingOptions(cryptogram: "00")).outcome
         #expect(outcome.receiptFacts != nil)
         outcome.receiptFacts = nil
-        #expect(
-            outcome
-                == Outcome(
-                    .declined, cvm: Outcome.CVM.none,
-                    userInterfaceRequest: UserInterfaceRequest(
-                        .notAuthorized, .cardReadSuccessfully, languagePreference: ["de", "en"]),
-                    reason: "the card declines"))
+        expectEqual(
+            outcome,
+            Outcome(
+                .declined, cvm: Outcome.CVM.none,
+                userInterfaceRequest: UserInterfaceRequest(
+                    .notAuthorized, .cardReadSuccessfully, languagePreference: ["de", "en"]),
+                reason: "the card declines"))
     }
 
     /// 5.8.1.1, and what a card may give beside: customer exclusive data, form factor, payment account reference.
@@ -76,14 +77,14 @@ import Testing
                 "9F 24 1D 56 30 30 31 30 30 31 33 30 31 37 32 37 32 36 35 39 38 36 32 31 38 31 36 32 31 34 32 31"))
         let outcome = run.outcome
         #expect(outcome.kind == .onlineRequest && outcome.start == nil && outcome.onlineResponseData == nil)
-        #expect(
-            outcome.userInterfaceRequest
-                == UserInterfaceRequest(.authorizing, .cardReadSuccessfully, languagePreference: ["de", "en"]))
+        expectEqual(
+            outcome.userInterfaceRequest,
+            UserInterfaceRequest(.authorizing, .cardReadSuccessfully, languagePreference: ["de", "en"]))
         let record = try #require(outcome.dataRecord)
         #expect(record[0x9F03]?.hex == "000000000234" && record[0x9C] == [0x00])
         #expect(record[0x9F7C]?.hex == "CED0" && record[0x9F24]?.count == 29)
         // 4.1.1.1: the lower half of byte 4 is not the card's to fill.
-        #expect(record[0x9F6E]?.hex == "20700000")
+        expectEqual(record[0x9F6E]?.hex, "20700000")
         #expect(record[0x9F27] == nil && record[0x5A] == nil)
     }
 
@@ -102,13 +103,13 @@ import Testing
         var bench = Kernel3Bench()
         bench.qualifiers = reader
         let outcome = try bench.run(processingOptions(qualifiers: card)).outcome
-        #expect(outcome.kind == .onlineRequest)
-        #expect(outcome.start == (isExpected ? .b : nil))
-        #expect(outcome.onlineResponseData == (isExpected ? .emvData : nil))
-        #expect(
-            outcome.userInterfaceRequestOnRestart
-                == (isExpected
-                    ? UserInterfaceRequest(.presentCardAgain, .readyToRead, languagePreference: ["de", "en"]) : nil))
+        expectEqual(outcome.kind, .onlineRequest)
+        expectEqual(outcome.start, isExpected ? .b : nil)
+        expectEqual(outcome.onlineResponseData, isExpected ? .emvData : nil)
+        expectEqual(
+            outcome.userInterfaceRequestOnRestart,
+            isExpected
+                ? UserInterfaceRequest(.presentCardAgain, .readyToRead, languagePreference: ["de", "en"]) : nil)
     }
 
     /// 4.3.1.1: tag 9F5D, twelve digits, with every final outcome.
@@ -122,8 +123,8 @@ import Testing
         bench.options.displaysAvailableOfflineSpendingAmount = true
         let outcome = try bench.run(card).outcome
         let euro = try #require(Currency["978"])
-        #expect(outcome.userInterfaceRequest?.value == .balance(12_345, currency: euro))
-        #expect(outcome.discretionaryData == DataRecord([.init(0x9F5D, [0, 0, 0, 1, 0x23, 0x45])]))
+        expectEqual(outcome.userInterfaceRequest?.value, .balance(12_345, currency: euro))
+        expectEqual(outcome.discretionaryData, DataRecord([.init(0x9F5D, [0, 0, 0, 1, 0x23, 0x45])]))
         // What is no amount is not shown.
         for nonsense in ["9F 5D 05 00 00 00 01 23", "9F 5D 06 00 00 00 00 00 AB", ""] {
             let outcome = try bench.run(processingOptions(cryptogram: cryptogram, nonsense)).outcome
@@ -143,8 +144,8 @@ import Testing
         let proprietary = TLVTag(0xA5).encode(try wire("9F 38 03 9F 66 04" + object)).hex
         bench.fci = TLVTag(0x6F).encode(try wire(proprietary)).hex
         let run = try bench.run(processingOptions())
-        #expect(run.requests.map(\.languagePreference) == [expected])
-        #expect(run.outcome.userInterfaceRequest?.languagePreference == expected)
+        expectEqual(run.requests.map(\.languagePreference), [expected])
+        expectEqual(run.outcome.userInterfaceRequest?.languagePreference, expected)
     }
 
     /// Book A, 6.3: with whatever outcome; the first four are without the card's data, the last is after the issuer's answer.
@@ -157,12 +158,12 @@ import Testing
         var bench = Kernel3Bench()
         if responses.isEmpty { bench.onlineResponse = OnlineResponse() }
         let run = try bench.run(responses)
-        #expect(run.outcome.kind == kind)
+        expectEqual(run.outcome.kind, kind)
         let requests =
             run.requests
             + [run.outcome.userInterfaceRequest, run.outcome.userInterfaceRequestOnRestart].compactMap(\.self)
         #expect(!requests.isEmpty)
-        for request in requests { #expect(request.languagePreference == ["de", "en"], "\(request)") }
+        for request in requests { expectEqual(request.languagePreference, ["de", "en"], "\(request)") }
     }
 
     // MARK: Issuer update processing
@@ -179,8 +180,9 @@ import Testing
                 try wire("72 0E 86 05 84 24 00 00 00  86 05 84 18 00 00 00"),
             ])
         let run = try bench.run(status, "90 00", "62 00", "69 82")
-        #expect(
-            run.commands == [
+        expectEqual(
+            run.commands,
+            [
                 "008200000A" + "A1A2A3A4A5A6A7A80012", "841E000001FF", "8424000000", "8418000000",
             ])
         #expect(run.requests.isEmpty)
@@ -226,9 +228,9 @@ import Testing
         var bench = Kernel3Bench()
         bench.onlineResponse = OnlineResponse(scripts: try scripts.map { try wire($0) })
         let run = try bench.run(statuses)
-        #expect(run.commands.count == sent)
-        #expect(run.outcome.kind == .endApplication)
-        #expect(run.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
+        expectEqual(run.commands.count, sent)
+        expectEqual(run.outcome.kind, .endApplication)
+        expectEqual(run.outcome.discretionaryData?[0x9F5B]?.hex, try wire(results).hex)
     }
 
     @Test func anAnswerWithoutDataForTheCard() throws {
@@ -236,7 +238,7 @@ import Testing
         bench.onlineResponse = OnlineResponse(authorizationResponseCode: Array("05".utf8))
         let run = try bench.run()
         #expect(run.commands.isEmpty && run.outcome.kind == .endApplication)
-        #expect(run.outcome.discretionaryData == nil)
+        expectEqual(run.outcome.discretionaryData, nil)
     }
 
     /// The card goes before all is done: what the issuer has decided stands, and how far it came is told (EMV Book 4, Annex
@@ -259,7 +261,7 @@ import Testing
             ])
         let run = try bench.run(statuses)
         #expect(run.outcome.kind == .endApplication && run.outcome.start == nil)
-        #expect(run.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
+        expectEqual(run.outcome.discretionaryData?[0x9F5B]?.hex, try wire(results).hex)
         #expect(run.outcome.reason.contains("left"))
     }
 
@@ -288,9 +290,9 @@ import Testing
             Issue.record("no GET PROCESSING OPTIONS")
             return
         }
-        #expect(options.bytes.hex == (try wire(Kernel3Bench.gpo).hex))
+        expectEqual(options.bytes.hex, try wire(Kernel3Bench.gpo).hex)
         let decision = try respond(processingOptions(qualifiers: "00 40"))
-        #expect(decision.userInterfaceRequests.map(\.message) == [.cardReadRemoveCard, .authorizing])
+        expectEqual(decision.userInterfaceRequests.map(\.message), [.cardReadRemoveCard, .authorizing])
         guard case .finish(let final) = decision.action else {
             Issue.record("no outcome")
             return
@@ -298,21 +300,21 @@ import Testing
         #expect(final.kernel == 3 && final.outcome.kind == .onlineRequest)
 
         let again = entryPoint.next(.onlineResponse(OnlineResponse(scripts: [try wire("71 07 86 05 84 24 00 00 00")])))
-        #expect(again.userInterfaceRequests.map(\.message) == [.presentCardAgain])
+        expectEqual(again.userInterfaceRequests.map(\.message), [.presentCardAgain])
         guard case .send(let select) = entryPoint.next(.cardPresent).action else {
             Issue.record("no SELECT")
             return
         }
-        #expect(select.bytes.hex == "00A4040007A000000003101000")
+        expectEqual(select.bytes.hex, "00A4040007A000000003101000")
         guard case .send(let script) = try respond(Kernel3Bench().fci + "\n90 00").action else {
             Issue.record("no script")
             return
         }
-        #expect(script.bytes.hex == "8424000000")
+        expectEqual(script.bytes.hex, "8424000000")
         guard case .finish(let last) = try respond("90 00").action else {
             Issue.record("no outcome")
             return
         }
-        #expect(last.outcome.discretionaryData?[0x9F5B]?.hex == "2000000000")
+        expectEqual(last.outcome.discretionaryData?[0x9F5B]?.hex, "2000000000")
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Transactions with Visa test cards as they were published along with another kernel: what the reader sent, byte for
@@ -31,8 +32,9 @@ import Testing
                    9F 6C 02 90 00                                                  # online PIN
             90 00
             """)
-        #expect(
-            run.commands == [
+        expectEqual(
+            run.commands,
+            [
                 try wire(
                     """
                     80 A8 00 00 23 83 21
@@ -42,8 +44,8 @@ import Testing
                     """
                 ).hex
             ])
-        #expect(run.outcome.kind == .onlineRequest, "\(run.outcome.reason)")
-        #expect(run.outcome.cvm == .onlinePIN)
+        expectEqual(run.outcome.kind, .onlineRequest, "\(run.outcome.reason)")
+        expectEqual(run.outcome.cvm, .onlinePIN)
     }
 
     /// 2.00, which the card approves, and signs together with 9F69.
@@ -60,13 +62,14 @@ import Testing
         bench.amount = 2_00
         bench.keys = .published
         let run = try bench.run(Self.approval)
-        #expect(
-            run.commands == [
+        expectEqual(
+            run.commands,
+            [
                 try wire("80 A8 00 00 12 83 10  24 00 40 00  00 00 00 00 02 00  08 40  AB AB AB AB  00").hex,
                 "00B2011C00", "00B2011400", "00B2031400",
             ])
-        #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
-        #expect(run.outcome.cvm == Outcome.CVM.none)
+        expectEqual(run.outcome.kind, .approved, "\(run.outcome.reason)")
+        expectEqual(run.outcome.cvm, Outcome.CVM.none)
 
         // Another amount is not the one that was signed.
         bench.amount = 2_01

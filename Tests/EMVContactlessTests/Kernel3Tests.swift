@@ -10,11 +10,12 @@ import Testing
     /// One command is all it takes where the card gives no AFL.
     @Test func allInTheProcessingOptions() throws {
         let run = try Kernel3Bench().run(processingOptions())
-        #expect(run.commands == [try wire(Kernel3Bench.gpo).hex])
-        #expect(run.outcome.kind == .onlineRequest)
+        expectEqual(run.commands, [try wire(Kernel3Bench.gpo).hex])
+        expectEqual(run.outcome.kind, .onlineRequest)
         // 5.4.1.1
-        #expect(
-            run.requests == [
+        expectEqual(
+            run.requests,
+            [
                 UserInterfaceRequest(
                     .cardReadRemoveCard, .cardReadSuccessfully, languagePreference: ["de", "en"])
             ])
@@ -32,8 +33,9 @@ import Testing
                9F 33 02    # the first two bytes of three
             """
         let run = try bench.run(processingOptions())
-        #expect(
-            run.commands == [
+        expectEqual(
+            run.commands,
+            [
                 try wire(
                     """
                     80 A8 00 00 28 83 26
@@ -69,7 +71,7 @@ import Testing
         let proprietary = TLVTag(0xA5).encode(try wire("9F 38 03 9F 66 04" + discretionary)).hex
         bench.fci = TLVTag(0x6F).encode(try wire("84 07 A0 00 00 00 03 10 10" + proprietary)).hex
         let run = try bench.run("6F 00")
-        #expect(run.commands == [try wire("80 A8 00 00 06 83 04 \(expected) 00").hex])
+        expectEqual(run.commands, [try wire("80 A8 00 00 06 83 04 \(expected) 00").hex])
     }
 
     /// A.2: a reader that is online only, by its type or by the combination, asks for an online cryptogram whatever
@@ -85,13 +87,13 @@ import Testing
         (bench.terminalType, bench.qualifiers) = (terminalType, qualifiers)
         let run = try bench.run(SigningCard().responses)
         let sent = isOnlineOnly ? "36 80 C0 00" : "36 00 C0 00"
-        #expect(run.commands.first?.hasPrefix(try wire("80 A8 00 00 12 83 10" + sent).hex) == true)
-        #expect(run.outcome.kind == (isOnlineOnly ? .onlineRequest : .approved), "\(run.outcome.reason)")
+        expectEqual(run.commands.first?.hasPrefix(try wire("80 A8 00 00 12 83 10" + sent).hex), true)
+        expectEqual(run.outcome.kind, isOnlineOnly ? .onlineRequest : .approved, "\(run.outcome.reason)")
         // The limits of a program do not change that.
         bench.options.dynamicReaderLimits = [try limits("31")]
         bench.fci = "6F 1B 84 07 A0 00 00 00 03 10 10 A5 10 9F 38 03 9F 66 04 BF 0C 07 9F 5A 04 31 02 68 26"
         let limited = try bench.run("6F 00")
-        #expect(limited.commands == [try wire("80 A8 00 00 06 83 04 \(sent) 00").hex])
+        expectEqual(limited.commands, [try wire("80 A8 00 00 06 83 04 \(sent) 00").hex])
     }
 
     /// 5.1.2
@@ -102,8 +104,8 @@ import Testing
         bench.options.dynamicReaderLimits = [try limits("31", transactionLimit: 100, zeroAmountAllowed: false)]
         bench.fci = "6F 1B 84 07 A0 00 00 00 03 10 10 A5 10 9F 38 03 9F 66 04 BF 0C 07 9F 5A 04 31 02 68 26"
         let run = isExceeded ? try bench.run() : try bench.run("6F 00")
-        #expect(run.outcome.kind == (isExceeded ? .selectNext : .endApplication))
-        #expect(run.commands.isEmpty == isExceeded)
+        expectEqual(run.outcome.kind, isExceeded ? .selectNext : .endApplication)
+        expectEqual(run.commands.isEmpty, isExceeded)
     }
 
     private func limits(
@@ -146,7 +148,7 @@ import Testing
                     case (0x69, 0x86): .tryAgain
                     default: .endApplication
                     }
-                #expect(outcome.kind == expected, "\([sw1, sw2].hex)")
+                expectEqual(outcome.kind, expected, "\([sw1, sw2].hex)")
             }
         }
     }
@@ -154,10 +156,10 @@ import Testing
     @Test func theCardWantsTheContacts() throws {
         let outcome = try Kernel3Bench().run("69 84").outcome
         #expect(outcome.kind == .tryAnotherInterface && outcome.start == nil)
-        #expect(
-            outcome.userInterfaceRequest
-                == UserInterfaceRequest(.insertCard, .processingError, languagePreference: ["de", "en"]))
-        #expect(outcome.alternateInterfacePreference == .contactChip)
+        expectEqual(
+            outcome.userInterfaceRequest,
+            UserInterfaceRequest(.insertCard, .processingError, languagePreference: ["de", "en"]))
+        expectEqual(outcome.alternateInterfacePreference, .contactChip)
         #expect(outcome.cvm == nil && outcome.dataRecord == nil && outcome.fieldOff == nil)
     }
 
@@ -171,14 +173,14 @@ import Testing
         let outcome = try Kernel3Bench().run("69 86").outcome
         #expect(outcome.kind == .tryAgain && outcome.start == .b)
         #expect(outcome.onlineResponseData == nil && outcome.cvm == nil)
-        #expect(
-            outcome.userInterfaceRequest
-                == UserInterfaceRequest(
-                    .seePhone, .processingError, holdTime: 1300, languagePreference: ["de", "en"]))
-        #expect(
-            outcome.userInterfaceRequestOnRestart
-                == UserInterfaceRequest(nil, .readyToRead, languagePreference: ["de", "en"]))
-        #expect(outcome.fieldOff == 1300)
+        expectEqual(
+            outcome.userInterfaceRequest,
+            UserInterfaceRequest(
+                .seePhone, .processingError, holdTime: 1300, languagePreference: ["de", "en"]))
+        expectEqual(
+            outcome.userInterfaceRequestOnRestart,
+            UserInterfaceRequest(nil, .readyToRead, languagePreference: ["de", "en"]))
+        expectEqual(outcome.fieldOff, 1300)
     }
 
     // MARK: Read application data
@@ -198,9 +200,9 @@ import Testing
             """,
             // The length field takes a byte more than it needs.
             "70 81 10 9F 26 08 4A 8C F7 AC 9A 93 78 A0 9F 36 02 00 42 90 00")
-        #expect(run.commands == [try wire(Kernel3Bench.gpo).hex, "00B2010C00", "00B2FFF400"])
-        #expect(run.outcome.kind == .onlineRequest)
-        #expect(run.requests.map(\.message) == [.cardReadRemoveCard])
+        expectEqual(run.commands, [try wire(Kernel3Bench.gpo).hex, "00B2010C00", "00B2FFF400"])
+        expectEqual(run.outcome.kind, .onlineRequest)
+        expectEqual(run.requests.map(\.message), [.cardReadRemoveCard])
     }
 
     /// Whatever a file beyond SFI 10 holds, it is not for the kernel unless it is a template 70 (EMV Book 3, 6.5.11.4).
@@ -208,7 +210,7 @@ import Testing
         let run = try Kernel3Bench().run(
             processingOptions("94 0C  58 01 01 00  58 02 02 00  58 03 03 00"), "01 02 90 00", "90 00",
             "84 02 57 00 90 00")
-        #expect(run.outcome.kind == .onlineRequest)
+        expectEqual(run.outcome.kind, .onlineRequest)
     }
 
     @Test(
@@ -245,10 +247,10 @@ import Testing
             return
         }
         #expect(outcome.kind == .endApplication && outcome.reason.contains(complaint), "\(outcome.reason)")
-        #expect(
-            outcome.userInterfaceRequest
-                == UserInterfaceRequest(
-                    .insertSwipeOrTryAnotherCard, .processingError, languagePreference: ["de", "en"]))
+        expectEqual(
+            outcome.userInterfaceRequest,
+            UserInterfaceRequest(
+                .insertSwipeOrTryAnotherCard, .processingError, languagePreference: ["de", "en"]))
     }
 
     /// 5.4.2.2: twice in one answer, in two, and with the same value; empty objects count.
@@ -278,10 +280,10 @@ import Testing
         let run = try Kernel3Bench().run(
             processingOptions(
                 "9F 02 06 00 00 00 00 00 01  9F 02 06 00 00 00 00 00 01  9F 37 04 FF FF FF FF  95 05 FF FF FF FF FF"))
-        #expect(run.outcome.kind == .onlineRequest)
-        #expect(run.outcome.dataRecord?[0x9F02]?.hex == "000000001234")
-        #expect(run.outcome.dataRecord?[0x9F37]?.hex == "11223344")
-        #expect(run.outcome.dataRecord?[0x95]?.hex == "0000000000")
+        expectEqual(run.outcome.kind, .onlineRequest)
+        expectEqual(run.outcome.dataRecord?[0x9F02]?.hex, "000000001234")
+        expectEqual(run.outcome.dataRecord?[0x9F37]?.hex, "11223344")
+        expectEqual(run.outcome.dataRecord?[0x95]?.hex, "0000000000")
     }
 
     // MARK: Card read complete
@@ -290,13 +292,13 @@ import Testing
     @Test(arguments: ["82", "57", "9F10", "9F26", "9F36"])
     func mandatoryData(_ tag: String) throws {
         let run = try Kernel3Bench().run(processingOptions(without: [tag]))
-        #expect(run.outcome.kind == .endApplication)
-        #expect(run.outcome.reason == "the card does not give \(tag)")
+        expectEqual(run.outcome.kind, .endApplication)
+        expectEqual(run.outcome.reason, "the card does not give \(tag)")
         // The card has been read nevertheless, and may leave.
-        #expect(run.requests.map(\.message) == [.cardReadRemoveCard])
+        expectEqual(run.requests.map(\.message), [.cardReadRemoveCard])
         // Empty is as good as not there.
         let empty = try Kernel3Bench().run(processingOptions(without: [tag], tag + "00"))
-        #expect(empty.outcome.reason == "the card does not give \(tag)")
+        expectEqual(empty.outcome.reason, "the card does not give \(tag)")
     }
 
     @Test(arguments: [
@@ -311,11 +313,11 @@ import Testing
 
     @Test func differentAccountNumbers() throws {
         let same = try Kernel3Bench().run(processingOptions("5A 08 47 61 73 90 01 01 00 10"))
-        #expect(same.outcome.kind == .onlineRequest)
+        expectEqual(same.outcome.kind, .onlineRequest)
         let filled = try Kernel3Bench().run(processingOptions("5A 0A 47 61 73 90 01 01 00 10 FF FF"))
-        #expect(filled.outcome.kind == .onlineRequest)
+        expectEqual(filled.outcome.kind, .onlineRequest)
         for other in ["5A 08 47 61 73 90 01 01 00 11", "5A 02 47 61"] {
-            #expect(try Kernel3Bench().run(processingOptions(other)).outcome.kind == .endApplication)
+            try expectEqual(Kernel3Bench().run(processingOptions(other)).outcome.kind, .endApplication)
         }
     }
 
@@ -323,7 +325,7 @@ import Testing
     @Test func magStripeMode() throws {
         let run = try Kernel3Bench().run(
             processingOptions(aip: "00 80", without: ["9F10", "9F26", "9F27", "9F36", "9F6C"]))
-        #expect(run.outcome.kind == .endApplication)
+        expectEqual(run.outcome.kind, .endApplication)
         #expect(run.outcome.reason.contains("MSD"))
     }
 
@@ -346,9 +348,9 @@ import Testing
                 continue
             }
             #expect(outcome.kind == .tryAgain && outcome.start == .b && outcome.userInterfaceRequest == nil)
-            #expect(
-                outcome.userInterfaceRequestOnRestart
-                    == UserInterfaceRequest(.presentCardAgain, .readyToRead, languagePreference: ["de", "en"]))
+            expectEqual(
+                outcome.userInterfaceRequestOnRestart,
+                UserInterfaceRequest(.presentCardAgain, .readyToRead, languagePreference: ["de", "en"]))
             #expect(step.userInterfaceRequests.isEmpty)
         }
     }
@@ -362,13 +364,13 @@ import Testing
                 Issue.record("no outcome")
                 continue
             }
-            #expect(outcome.kind == .endApplication)
+            expectEqual(outcome.kind, .endApplication)
             // After an outcome there is no other.
             guard case .outcome(let second) = kernel.next(response).action else {
                 Issue.record("no outcome")
                 continue
             }
-            #expect(second.kind == .endApplication)
+            expectEqual(second.kind, .endApplication)
         }
     }
 

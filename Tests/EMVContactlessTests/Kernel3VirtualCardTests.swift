@@ -1,6 +1,7 @@
 import EMVContactless
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Whole transactions with virtual cards, which were written apart from the kernel: Entry Point, Kernel 3, and no command
@@ -36,9 +37,9 @@ import Testing
         _ name: String, _ amount: UInt64, _ kind: Outcome.Kind, _ cvm: Outcome.CVM?, _ instructions: String
     ) throws {
         let play = try Play(name, amount: amount)
-        #expect(play.final.outcome.kind == kind, "\(play.final.outcome.reason)")
-        #expect(play.final.outcome.cvm == cvm)
-        #expect(play.instructions == [instructions])
+        expectEqual(play.final.outcome.kind, kind, "\(play.final.outcome.reason)")
+        expectEqual(play.final.outcome.cvm, cvm)
+        expectEqual(play.instructions, [instructions])
     }
 
     /// How many commands a transaction of 12.34 takes at a reader without floor limit that has Kernel 3 alone, each time the
@@ -80,7 +81,7 @@ import Testing
         var configuration = ReaderConfiguration.test
         for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = nil }
         let play = try Play(name, configuration: configuration)
-        #expect(play.instructions.map { $0.split(separator: " ").count } == commands, "\(play.instructions)")
+        expectEqual(play.instructions.map { $0.split(separator: " ").count }, commands, "\(play.instructions)")
     }
 
     /// Every payment card is among them.
@@ -91,7 +92,7 @@ import Testing
             guard let base = text.firstMatch(of: /\nvariant (\S+)/)?.1 else { return text.contains("\ncard emv ") }
             return cards[String(base)].map(isPayment) ?? false
         }
-        #expect(Set(cards.filter { isPayment($0.value) }.keys) == Set(Self.least.map(\.name)))
+        expectEqual(Set(cards.filter { isPayment($0.value) }.keys), Set(Self.least.map(\.name)))
     }
 
     /// TTQ byte 1 bit 1
@@ -102,15 +103,15 @@ import Testing
         ])
     func authenticatedOnline(_ name: String, _ instructions: String) throws {
         let play = try Play(name, qualifiers: "37 00 40 00")
-        #expect(play.final.outcome.kind == .onlineRequest, "\(play.final.outcome.reason)")
-        #expect(play.instructions == [instructions])
+        expectEqual(play.final.outcome.kind, .onlineRequest, "\(play.final.outcome.reason)")
+        expectEqual(play.instructions, [instructions])
     }
 
     /// Without the key of the certification authority the signature proves nothing.
     @Test(arguments: ["visa-oda-online", "visa-sda-online", "visa-offline"])
     func unknownAuthority(_ name: String) throws {
         let play = try Play(name, qualifiers: "37 00 40 00", keys: CAPublicKeys())
-        #expect(play.final.outcome.kind == .declined)
+        expectEqual(play.final.outcome.kind, .declined)
         #expect(play.final.outcome.reason.contains("the terminal has no such key"))
     }
 
@@ -120,11 +121,11 @@ import Testing
         ] as [(String, Transaction.Kind)])
     func notForCash(_ name: String, _ kind: Transaction.Kind) throws {
         // The cards are American; the first is for cash at home and abroad.
-        #expect(try Play("visa-offline", kind: kind).final.outcome.kind == .approved)
+        try expectEqual(Play("visa-offline", kind: kind).final.outcome.kind, .approved)
         for country in ["02 76", "08 40"] {
             for each in [Transaction.Kind.purchase, .cash, .purchaseWithCashback] {
                 let outcome = try Play(name, kind: each, country: country).final.outcome
-                #expect(outcome.kind == (each == kind ? .tryAnotherInterface : .approved), "\(each), \(country)")
+                expectEqual(outcome.kind, each == kind ? .tryAnotherInterface : .approved, "\(each), \(country)")
             }
         }
     }
@@ -132,12 +133,12 @@ import Testing
     /// 6986 first; then the card leaves, its holder has been verified, and it comes back.
     @Test func phone() throws {
         let play = try Play("phone", amount: 60_00, cvmRequiredLimit: 50_00)
-        #expect(play.final.outcome.kind == .onlineRequest)
-        #expect(play.final.outcome.cvm == .deviceCVM)
-        #expect(play.instructions == ["A4 A4 A8", "A4 A4 A8 B2"])
-        #expect(play.fieldOff == [1300])
-        #expect(
-            play.messages == [.presentCard, .seePhone, nil, .cardReadRemoveCard, .authorizing])
+        expectEqual(play.final.outcome.kind, .onlineRequest)
+        expectEqual(play.final.outcome.cvm, .deviceCVM)
+        expectEqual(play.instructions, ["A4 A4 A8", "A4 A4 A8 B2"])
+        expectEqual(play.fieldOff, [1300])
+        expectEqual(
+            play.messages, [.presentCard, .seePhone, nil, .cardReadRemoveCard, .authorizing])
     }
 
     /// One transaction, with the card put on the reader each time it is asked for.

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -25,16 +26,16 @@ import Testing
                 }.prefix(exceeds && ["DF8124", "DF8125"].contains(tag) ? 2 : 3).map(\.self))
         }
         // TVR byte 4 bit 8: transaction exceeds floor limit.
-        #expect(try run("DF8123")[record: 0x95] == (exceeds ? "8000008001" : "8000000001"))
+        try expectEqual(run("DF8123")[record: 0x95], exceeds ? "8000008001" : "8000000001")
         for (tag, aip) in [("DF8124", "18 80"), ("DF8125", "1A 80")] {
             let outcome = try run(tag, aip: aip)
-            #expect((outcome.outcome.kind == .selectNext) == exceeds, "\(tag): \(outcome.outcome.reason)")
-            #expect((outcome.error == "0005000000FF") == exceeds)
+            expectEqual(outcome.outcome.kind == .selectNext, exceeds, "\(tag): \(outcome.outcome.reason)")
+            expectEqual(outcome.error == "0005000000FF", exceeds)
         }
         // 9F33 byte 2: DF8118, or below the limit DF8119.
         let verified = try run("DF8126")
-        #expect(verified[record: 0x9F33] == (exceeds ? "E06008" : "E00808"))
-        #expect(verified.outcome.receipt == exceeds)
+        expectEqual(verified[record: 0x9F33], exceeds ? "E06008" : "E00808")
+        expectEqual(verified.outcome.receipt, exceeds)
     }
 
     @Test("an amount one below, at and one above the combination's floor limit", arguments: [12_33, 12_34, 12_35])
@@ -42,7 +43,7 @@ import Testing
         var bench = Kernel2Bench()
         bench.floorLimit = limit
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
-        #expect(run[record: 0x95] == (limit < 12_34 ? "8000008001" : "8000000001"))
+        expectEqual(run[record: 0x95], limit < 12_34 ? "8000008001" : "8000000001")
     }
 
     @Test("mag-stripe mode: an amount one below, at and one above DF8124", arguments: [12_33, 12_34, 12_35])
@@ -51,7 +52,7 @@ import Testing
         bench.data = ["DF8124": packed(limit, bytes: 6).hex]
         let card = try MagStripeCard().read
         let run = try bench.run(limit < 12_34 ? card : card + [MagStripeCard.checksum()])
-        #expect(run.outcome.kind == (limit < 12_34 ? .selectNext : .onlineRequest), "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, limit < 12_34 ? .selectNext : .onlineRequest, "\(run.outcome.reason)")
     }
 
     // MARK: Kernel 2: torn transactions
@@ -70,9 +71,9 @@ import Testing
         var value = try #require(data[tag])
         value[value.count - 1] ^= 0x01
         data[tag] = value
-        #expect(log.record(like: data) == nil)
+        expectEqual(log.record(like: data), nil)
         data[tag] = nil
-        #expect(log.record(like: data) == nil)
+        expectEqual(log.record(like: data), nil)
     }
 
     /// DF811C: the last second of the lifetime, and the one after it; one before, as after the clock was set back.
@@ -126,7 +127,7 @@ import Testing
         let account = try answer(
             (0x5A, "54 13 33 00 89 01 04 34"), (0x5F34, "01"), (0x9F02, "00 00 00 00 12 34"),
             (0x9F03, "00 00 00 00 00 00"), (0x5F2A, "09 78"), (0x9C, "00"))
-        #expect(log.record(like: account)?.data[0xDF8306]?.hex == measured)
+        expectEqual(log.record(like: account)?.data[0xDF8306]?.hex, measured)
     }
 
     // MARK: Records (EMV Book 3, 6.5.11.4 and 10.3)
@@ -139,9 +140,9 @@ import Testing
         responses[0] = responses[0].replacing("940C08010101", with: "940C" + locator)
         #expect(responses[0].contains(locator))
         let run = try Kernel3Bench.signing.run(responses)
-        #expect(run.commands[1] == "00B201" + [file << 3 | 0x04].hex + "00")
-        #expect((run.outcome.isAuthentic == true) == (file == 10), "\(run.outcome.reason)")
-        #expect(run.outcome.kind == (file == 10 ? .approved : .declined))
+        expectEqual(run.commands[1], "00B201" + [file << 3 | 0x04].hex + "00")
+        expectEqual(run.outcome.isAuthentic == true, file == 10, "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, file == 10 ? .approved : .declined)
     }
 
     /// A record of files 1 to 10 is one template 70; the contents of the others are the issuer's.
@@ -150,25 +151,25 @@ import Testing
         let entry = [file << 3, 0x01, 0x01, 0x00].hex
         for record in ["5F 24 03 31 12 31 90 00", "FF FF 90 00", "5F 24 7F 31 90 00"] {
             let third = try Kernel3Bench().run(processingOptions("94 04" + entry), record)
-            #expect(third.outcome.kind == (file <= 10 ? .endApplication : .onlineRequest), "\(third.outcome.reason)")
+            expectEqual(third.outcome.kind, file <= 10 ? .endApplication : .onlineRequest, "\(third.outcome.reason)")
         }
         var card = ShortCard()
         card.locator = "10 01 01 00" + entry
         let read = try card.read + ["5F 24 03 31 12 31 90 00"]
         let second = try Kernel2Bench().run(file <= 10 ? read : read + [MChipCard.cryptogram("80")])
-        #expect(second.error == (file <= 10 ? "00040000001C" : "0000000000FF"), "\(second.outcome.reason)")
+        expectEqual(second.error, file <= 10 ? "00040000001C" : "0000000000FF", "\(second.outcome.reason)")
         // Kernel 2 ends even where the record is signed.
         card.locator = "10 01 01 00" + [file << 3, 0x01, 0x01, 0x01].hex
         let signed = try Kernel2Bench().run(
             card.read + ["5F 24 03 31 12 31 90 00"] + (file <= 10 ? [] : [MChipCard.cryptogram("80")]))
-        #expect(signed.error == (file <= 10 ? "00040000001C" : "0000000000FF"), "\(signed.outcome.reason)")
+        expectEqual(signed.error, file <= 10 ? "00040000001C" : "0000000000FF", "\(signed.outcome.reason)")
     }
 
     /// EMV Book 3, 10.2: four bytes an entry, and one byte for the length of all.
     @Test("an AFL of 63 entries is one, of 64 it is none; record 128 is read, and no more")
     func longestLocator() throws {
         let entry: [UInt8] = [0x08, 0x01, 0x01, 0x00]
-        #expect(try ApplicationFileLocator(Array(repeatElement(entry, count: 63).joined())).entries.count == 63)
+        try expectEqual(ApplicationFileLocator(Array(repeatElement(entry, count: 63).joined())).entries.count, 63)
         #expect(throws: ApplicationFileLocatorError.self) {
             try ApplicationFileLocator(Array(repeatElement(entry, count: 64).joined()))
         }
@@ -185,11 +186,11 @@ import Testing
     func cryptogramInFormat1(_ count: Int) throws {
         let data = [0x80, 0x00, 0x42] + [UInt8](repeating: 0xAA, count: count - 3)
         let run = try Kernel2Bench().run(try ShortCard().read + [TLVTag(0x80).encode(data).hex.answered])
-        #expect(run.outcome.kind == ((11...43).contains(count) ? .onlineRequest : .endApplication))
+        expectEqual(run.outcome.kind, (11...43).contains(count) ? .onlineRequest : .endApplication)
         if count > 11, count < 44 {
-            #expect(run[record: 0x9F10] == String(repeating: "AA", count: count - 11))
+            expectEqual(run[record: 0x9F10], String(repeating: "AA", count: count - 11))
         } else {
-            #expect(run[record: 0x9F10] == nil)
+            expectEqual(run[record: 0x9F10], nil)
         }
     }
 
@@ -199,8 +200,8 @@ import Testing
         var bench = Kernel2Bench()
         bench.data = ["DF8121": "8000000000"]
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram(information)])
-        #expect(run.commands.last?.hasPrefix("80AE00") == true)
-        #expect(run.error == (information == "00" ? "0000000000FF" : "00060000001C"), "\(run.outcome.reason)")
+        expectEqual(run.commands.last?.hasPrefix("80AE00"), true)
+        expectEqual(run.error, information == "00" ? "0000000000FF" : "00060000001C", "\(run.outcome.reason)")
     }
 
     /// S910.39: one digit for the index of the CA key, 0 where it has more than one.
@@ -213,7 +214,7 @@ import Testing
         let run = try Kernel2Bench().run(
             template(0x77, "82 02 18 81  94 04 10 01 01 00"), "80 0A AA BB CC DD 000A 0050 0018 90 00", card.record,
             MChipCard.cryptogram("80"))
-        #expect(run[record: 0x57] == "5413330089010434D3112201" + digit + "052445187005F", "\(run.outcome.reason)")
+        expectEqual(run[record: 0x57], "5413330089010434D3112201" + digit + "052445187005F", "\(run.outcome.reason)")
     }
 
     /// DF8131: each row of eight bytes counts, the last one, too.
@@ -232,10 +233,10 @@ import Testing
         (bench.amount, bench.transactionLimit) = (amount, 0)
         let refused = try bench.run(
             try amount == 0 ? ShortCard().read + [MChipCard.cryptogram("80")] : ShortCard().read)
-        #expect(refused.outcome.kind == (amount == 0 ? .onlineRequest : .selectNext))
+        expectEqual(refused.outcome.kind, amount == 0 ? .onlineRequest : .selectNext)
         (bench.transactionLimit, bench.cvmRequiredLimit) = (nil, 0)
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
-        #expect(run.outcome.receipt == (amount > 0))
+        expectEqual(run.outcome.receipt, amount > 0)
     }
 
     /// The terminal speaks once to each exchange.
@@ -253,7 +254,7 @@ import Testing
             Issue.record("no exchange, no command, or one command too many")
             return
         }
-        #expect(outcome.kind == .endApplication, "\(outcome.reason)")
+        expectEqual(outcome.kind, .endApplication, "\(outcome.reason)")
     }
 
     // MARK: Kernel 3
@@ -264,7 +265,7 @@ import Testing
         let digits = "4761739001010010D3112201123456789012" + more + "3F"
         let run = try Kernel3Bench().run(
             processingOptions(without: ["57"], TLVTag(0x57).encode(wire(digits)).hex))
-        #expect(run.outcome.kind == (isTrack ? .onlineRequest : .endApplication), "\(run.outcome.reason)")
+        expectEqual(run.outcome.kind, isTrack ? .onlineRequest : .endApplication, "\(run.outcome.reason)")
     }
 
     /// Book C-3, Annex A: 1 to 16 bytes.
@@ -273,7 +274,7 @@ import Testing
         arguments: [(0, false), (1, true), (16, true), (17, false)])
     func programIdentifiers(_ count: Int, _ isSound: Bool) {
         let identifier = [UInt8](repeating: 0x31, count: count)
-        #expect((Kernel3.DynamicReaderLimits(applicationProgramIdentifier: identifier) != nil) == isSound)
+        expectEqual(Kernel3.DynamicReaderLimits(applicationProgramIdentifier: identifier) != nil, isSound)
     }
 
     // MARK: Receipts
@@ -283,12 +284,12 @@ import Testing
     func receiptFacts() throws {
         let name = (0..<20).map { UInt8($0) }
         let facts = try #require(ReceiptFacts(name: name, .none) { _ in nil })
-        #expect(facts.applicationIdentifier == Array(name.prefix(16)))
+        expectEqual(facts.applicationIdentifier, Array(name.prefix(16)))
         for count in [128, 129] {
             let error = #expect(throws: ReceiptFacts.Malformed.self) {
                 try ReceiptFacts(encoded: [UInt8](repeating: 0x5A, count: count))
             }
-            #expect(error?.reason.contains("more than 128 bytes") == (count == 129))
+            expectEqual(error?.reason.contains("more than 128 bytes"), count == 129)
         }
     }
 

@@ -2,6 +2,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// Virtual cards that leave the field at one command or another: the driver, Entry Point, Kernel 3.
@@ -32,12 +33,14 @@ import Testing
         let report = try await terminal().perform(purchase(12_34), in: field) { request in
             shown.withLock { $0.append(request.message) }
         }
-        #expect(report.outcome.kind == .approved, "\(report.outcome.reason)")
+        expectEqual(report.outcome.kind, .approved, "\(report.outcome.reason)")
         let instructions = report.exchanges.map { [$0.header[1]].hex }
-        #expect(instructions == Self.commands.prefix(lost + 1) + Self.commands)
-        #expect(report.exchanges.indices.filter { report.exchanges[$0].status == nil } == [lost])
-        #expect(
-            shown.withLock { $0 } == [
+        let expected: [String] = Self.commands.prefix(lost + 1) + Self.commands
+        expectEqual(instructions, expected)
+        expectEqual(report.exchanges.indices.filter { report.exchanges[$0].status == nil }, [lost])
+        expectEqual(
+            shown.withLock { $0 },
+            [
                 .presentCard, lost < 2 ? .presentCard : .presentCardAgain, .cardReadRemoveCard, .approved,
             ])
     }
@@ -53,7 +56,7 @@ import Testing
         }
         #expect(report.outcome.kind == .endApplication && report.outcome.reason == "the card cannot be read")
         #expect(report.outcome.start == nil && report.outcome.dataRecord == nil)
-        #expect(report.exchanges.count == EntryPoint.maximumActivations * (lost + 1))
+        expectEqual(report.exchanges.count, EntryPoint.maximumActivations * (lost + 1))
         #expect(last.withLock { $0 } == UserInterfaceRequest(.insertSwipeOrTryAnotherCard, .readyToRead))
     }
 
@@ -77,10 +80,10 @@ import Testing
             ])
         let report = try await terminal().perform(
             purchase(12_34), in: field, authorize: { _ in response }, show: { _ in })
-        #expect(report.exchanges.dropFirst(3).map { [$0.header[1]].hex }.joined(separator: " ") == instructions)
-        #expect(report.outcome.kind == .endApplication)
-        #expect(report.onlineRequest?.outcome.kind == .onlineRequest)
-        #expect(report.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
+        expectEqual(report.exchanges.dropFirst(3).map { [$0.header[1]].hex }.joined(separator: " "), instructions)
+        expectEqual(report.outcome.kind, .endApplication)
+        expectEqual(report.onlineRequest?.outcome.kind, .onlineRequest)
+        expectEqual(report.outcome.discretionaryData?[0x9F5B]?.hex, try wire(results).hex)
     }
 }
 

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 @Suite("CA public keys")
@@ -23,14 +24,14 @@ struct OfflineAuthenticationKeysTests {
     func published() throws {
         // Reading verifies the checksums: a text that can be read is right.
         let keys = try CAPublicKeys(parsing: CAPublicKeys.publishedText).all
-        #expect(keys == CAPublicKeys.published.all)
+        expectEqual(keys, CAPublicKeys.published.all)
         func count(_ environment: CAPublicKey.Environment, _ rid: String) -> Int {
             keys.filter { $0.environment == environment && $0.rid.hex == rid }.count
         }
         let rids = ["A000000003", "A000000004", "A000000025", "A000000065", "A000000152", "A000000333"]
-        #expect(rids.map { count(.live, $0) } == [4, 4, 4, 3, 3, 4])
-        #expect(rids.map { count(.test, $0) } == [13, 13, 15, 3, 5, 5])
-        #expect(keys.count == 76)
+        expectEqual(rids.map { count(.live, $0) }, [4, 4, 4, 3, 3, 4])
+        expectEqual(rids.map { count(.test, $0) }, [13, 13, 15, 3, 5, 5])
+        expectEqual(keys.count, 76)
     }
 
     /// Index, bits and first eight bytes, as several lists have them.
@@ -44,9 +45,9 @@ struct OfflineAuthenticationKeysTests {
         ] as [(String, UInt8, Int, String)])
     func known(_ rid: String, _ index: UInt8, _ bits: Int, _ start: String) throws {
         let key = try #require(CAPublicKeys.published[.live, bytes(rid), index])
-        #expect(key.modulus.count * 8 == bits)
-        #expect(key.modulus.prefix(8).hex == start)
-        #expect(CAPublicKeys.published[.test, bytes(rid), index] == nil)
+        expectEqual(key.modulus.count * 8, bits)
+        expectEqual(key.modulus.prefix(8).hex, start)
+        expectEqual(CAPublicKeys.published[.test, bytes(rid), index], nil)
     }
 
     @Test("Keys whose last day has passed in 2026 are marked, those in use are not past it")
@@ -55,7 +56,7 @@ struct OfflineAuthenticationKeysTests {
         let live = CAPublicKeys.published.all.filter { $0.environment == .live }
         let inUse = live.filter { $0.expiration.map { $0 >= today } ?? true }
         #expect(inUse.allSatisfy { $0.modulus.count * 8 == 1984 })
-        #expect(inUse.count == 6)
+        expectEqual(inUse.count, 6)
         #expect(CAPublicKeys.published.all.allSatisfy { $0.environment == .live || $0.expiration == nil })
     }
 
@@ -65,17 +66,17 @@ struct OfflineAuthenticationKeysTests {
     func file() throws {
         let keys = try CAPublicKeys(parsing: Self.text)
         let key = try #require(keys[.test, Self.visa, 0x99])
-        #expect(keys.all == [key])
-        #expect(key.exponent == [3])
-        #expect(key.expiration == nil)
-        #expect(key.checksum.hex == "4ABFFD6B1C51212D05552E431C5B17007D2F5E6D")
-        #expect(key == CAPublicKeys.published[.test, Self.visa, 0x99])
-        #expect(keys.revoked == [RevokedCertificate(rid: Self.visa, index: 0x99, serialNumber: [0, 1, 2])])
+        expectEqual(keys.all, [key])
+        expectEqual(key.exponent, [3])
+        expectEqual(key.expiration, nil)
+        expectEqual(key.checksum.hex, "4ABFFD6B1C51212D05552E431C5B17007D2F5E6D")
+        expectEqual(key, CAPublicKeys.published[.test, Self.visa, 0x99])
+        expectEqual(keys.revoked, [RevokedCertificate(rid: Self.visa, index: 0x99, serialNumber: [0, 1, 2])])
         #expect(try CAPublicKeys(parsing: "").all.isEmpty)
         // Carriage returns, and a day.
         let dated = Self.text.replacing("99 exponent", with: "99 expires 2031-12-31 exponent")
             .replacing("\n", with: "\r\n")
-        #expect(try CAPublicKeys(parsing: dated).all.map { $0.expiration.map { "\($0)" } } == ["2031-12-31"])
+        try expectEqual(CAPublicKeys(parsing: dated).all.map { $0.expiration.map { "\($0)" } }, ["2031-12-31"])
     }
 
     @Test("Later keys come in the place of earlier ones")
@@ -85,11 +86,11 @@ struct OfflineAuthenticationKeysTests {
             parsing: Self.text.replacing("99 exponent", with: "99 expires 2031-12-31 exponent")
                 .replacing("99 000102", with: "99 000103"))
         keys.merge(dated)
-        #expect(keys.all.map { $0.expiration?.year } == [2031])
-        #expect(keys.revoked.count == 2)
+        expectEqual(keys.all.map { $0.expiration?.year }, [2031])
+        expectEqual(keys.revoked.count, 2)
         var all = CAPublicKeys.published
         all.merge(dated)
-        #expect(all.all.count == 76)
+        expectEqual(all.all.count, 76)
     }
 
     @Test(
@@ -125,7 +126,7 @@ struct OfflineAuthenticationKeysTests {
         let error = #expect(throws: CAPublicKeyFileError.self) {
             try CAPublicKeys(parsing: Self.text.replacing(old, with: new))
         }
-        #expect(error?.line == line, "\(error.map { "\($0)" } ?? "")")
+        expectEqual(error?.line, line, "\(error.map { "\($0)" } ?? "")")
     }
 
     @Test("A key twice in one file is refused; a file in pieces does no harm")
@@ -133,7 +134,7 @@ struct OfflineAuthenticationKeysTests {
         let error = #expect(throws: CAPublicKeyFileError.self) {
             try CAPublicKeys(parsing: Self.text + "\n" + Self.text)
         }
-        #expect(error?.line == 9)
+        expectEqual(error?.line, 9)
         for length in 0..<Self.text.utf8.count {
             _ = try? CAPublicKeys(parsing: Self.text.prefix(length))
             _ = try? CAPublicKeys(parsing: Self.text.dropFirst(length))
@@ -153,7 +154,7 @@ struct OfflineAuthenticationKeysTests {
                 exponent: exponent,
                 checksum: checksum ?? good.checksum, expiration: good.expiration)
         }
-        #expect(try make() == good)
+        try expectEqual(make(), good)
         #expect(throws: CAPublicKeyError.rid) { try make(rid: [0xA0]) }
         #expect(throws: CAPublicKeyError.modulus) { try make(modulus: []) }
         #expect(throws: CAPublicKeyError.modulus) { try make(modulus: [UInt8](repeating: 0xFF, count: 63)) }
@@ -171,21 +172,21 @@ struct OfflineAuthenticationKeysTests {
     @Test("Dates: days that there are, and their order")
     func dates() throws {
         let leap = try #require(CalendarDate(year: 2024, month: 2, day: 29))
-        #expect("\(leap)" == "2024-02-29")
-        #expect(CalendarDate(packed: [0x24, 0x02, 0x29]) == leap)
-        #expect(CalendarDate(packed: [0x99, 0x12, 0x31])?.year == 1999)
+        expectEqual("\(leap)", "2024-02-29")
+        expectEqual(CalendarDate(packed: [0x24, 0x02, 0x29]), leap)
+        expectEqual(CalendarDate(packed: [0x99, 0x12, 0x31])?.year, 1999)
         for bytes in [
             [], [0x24, 0x02], [0x23, 0x02, 0x29], [0x24, 0x13, 0x01], [0x24, 0x04, 0x31], [0x24, 0x04, 0x00],
         ]
             as [[UInt8]]
         {
-            #expect(CalendarDate(packed: bytes) == nil)
+            expectEqual(CalendarDate(packed: bytes), nil)
         }
-        #expect(CalendarDate(packed: [0x24, 0x04, 0x1A]) == nil)
-        #expect(CalendarDate(packed: [0x24, 0x04, 0xA1]) == nil)
-        #expect(CalendarDate(year: 2100, month: 2, day: 29) == nil)
+        expectEqual(CalendarDate(packed: [0x24, 0x04, 0x1A]), nil)
+        expectEqual(CalendarDate(packed: [0x24, 0x04, 0xA1]), nil)
+        expectEqual(CalendarDate(year: 2100, month: 2, day: 29), nil)
         #expect(CalendarDate(year: 2000, month: 2, day: 29) != nil)
-        #expect(CalendarDate(year: 0, month: 1, day: 1) == nil)
+        expectEqual(CalendarDate(year: 0, month: 1, day: 1), nil)
         let next = try #require(CalendarDate(year: 2024, month: 3, day: 1))
         #expect(leap < next)
         let february = try #require(ExpirationDate(yymm: "2402"))

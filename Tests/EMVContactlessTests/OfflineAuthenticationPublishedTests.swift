@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Certificates and signatures of cards that other projects publish with their tests, with what EMV Book 2 makes of them.
@@ -61,16 +62,16 @@ struct OfflineAuthenticationPublishedTests {
     @Test("DDA: the dynamic number of a published Mastercard")
     func dda() throws {
         let key = try Self.mastercardCard.iccKey().get()
-        #expect(key.modulus.count == 112)
-        #expect(key.serialNumber.hex == "345653")
-        #expect(key.issuerKey.serialNumber.hex == "006EE2")
-        #expect(key.issuerKey.caIndex == 0x05)
+        expectEqual(key.modulus.count, 112)
+        expectEqual(key.serialNumber.hex, "345653")
+        expectEqual(key.issuerKey.serialNumber.hex, "006EE2")
+        expectEqual(key.issuerKey.caIndex, 0x05)
         let data = try key.dda(bytes(Self.mastercardDda), terminalData: [0, 0, 0, 0]).get()
-        #expect(data.iccDynamicNumber.hex == "7A33FB8C9546E1E7")
+        expectEqual(data.iccDynamicNumber.hex, "7A33FB8C9546E1E7")
         #expect(data.rest.isEmpty)
-        #expect(
-            key.dda(bytes(Self.mastercardDda), terminalData: [0, 0, 0, 1])
-                == .failure(AuthenticationFailure(.signedDynamicData, .hash)))
+        expectEqual(
+            key.dda(bytes(Self.mastercardDda), terminalData: [0, 0, 0, 1]),
+            .failure(AuthenticationFailure(.signedDynamicData, .hash)))
     }
 
     @Test("CDA: the cryptogram of a published Mastercard")
@@ -83,16 +84,16 @@ struct OfflineAuthenticationPublishedTests {
             response: TLVTag(0x77).encode(information + counter + signature + issuerData),
             transactionData: bytes(Self.mastercardCdol1Data), unpredictableNumber: bytes("12345779")
         ).get()
-        #expect(data.dynamicData.iccDynamicNumber.hex == "4CC2FB1FAFB30915")
-        #expect(data.cryptogramInformationData == 0x40)
-        #expect(data.applicationCryptogram.hex == "16AFBA13C52FB173")
+        expectEqual(data.dynamicData.iccDynamicNumber.hex, "4CC2FB1FAFB30915")
+        expectEqual(data.cryptogramInformationData, 0x40)
+        expectEqual(data.applicationCryptogram.hex, "16AFBA13C52FB173")
         #expect(data.dynamicData.rest.isEmpty)
         // The same objects in another order are another transaction.
-        #expect(
+        expectEqual(
             key.cda(
                 response: TLVTag(0x77).encode(counter + information + signature + issuerData),
-                transactionData: bytes(Self.mastercardCdol1Data), unpredictableNumber: bytes("12345779"))
-                == .failure(AuthenticationFailure(.signedDynamicData, .transactionData)))
+                transactionData: bytes(Self.mastercardCdol1Data), unpredictableNumber: bytes("12345779")),
+            .failure(AuthenticationFailure(.signedDynamicData, .transactionData)))
     }
 
     // MARK: A Visa card with SDA: emv-tools, src/emv_sda.c
@@ -128,14 +129,14 @@ struct OfflineAuthenticationPublishedTests {
             ],
             records: [(1, TLVTag(0x70).encode(bytes(Self.visaRecord)))])
         let data = try card.sda().get()
-        #expect(data.dataAuthenticationCode.hex == "3132")
-        #expect(data.issuerKey.serialNumber.hex == "0042B3")
+        expectEqual(data.dataAuthenticationCode.hex, "3132")
+        expectEqual(data.issuerKey.serialNumber.hex, "0042B3")
         card.objects[0x82] = "5C01"
-        #expect(card.sda() == .failure(AuthenticationFailure(.signedStaticData, .hash)))
+        expectEqual(card.sda(), .failure(AuthenticationFailure(.signedStaticData, .hash)))
         // The issuer's certificate is valid to the last day of September 2012, the CA key to that of 2009.
         card.objects[0x82] = "5C00"
         card.date = (2010, 1, 1)
-        #expect(card.sda() == .failure(AuthenticationFailure(.caPublicKey, .expired)))
+        expectEqual(card.sda(), .failure(AuthenticationFailure(.caPublicKey, .expired)))
     }
 
     // MARK: Issuer keys shorter than their certificates: emv-utils, tests/emv_rsa_test.c and emv_rsa_cda_test.c
@@ -174,16 +175,16 @@ struct OfflineAuthenticationPublishedTests {
         var visa = Card(
             aid: "A0000000031010", environment: .test, date: (2025, 5, 6),
             objects: [0x8F: "94", 0x90: Self.visa94Certificate, 0x9F32: "03", 0x5A: "4761739001010119"])
-        #expect(try visa.issuerKey().get().modulus == bytes(Self.visa94Modulus))
-        #expect(try visa.issuerKey().get().serialNumber.hex == "03DA0A")
+        try expectEqual(visa.issuerKey().get().modulus, bytes(Self.visa94Modulus))
+        try expectEqual(visa.issuerKey().get().serialNumber.hex, "03DA0A")
         visa.objects[0x92] = ""
-        #expect(try visa.issuerKey().get().modulus == bytes(Self.visa94Modulus))
+        try expectEqual(visa.issuerKey().get().modulus, bytes(Self.visa94Modulus))
         let mastercard = Card(
             aid: "A0000000041010", environment: .test, date: (2025, 5, 6),
             objects: [
                 0x8F: "F1", 0x90: Self.mastercardF1Certificate, 0x92: "", 0x9F32: "03", 0x5A: "5413330089020011",
             ])
-        #expect(try mastercard.issuerKey().get().modulus == bytes(Self.mastercardF1Modulus))
+        try expectEqual(mastercard.issuerKey().get().modulus, bytes(Self.mastercardF1Modulus))
     }
 
     // MARK: A card of a test scheme: emvpt, emvpt/test_data.yaml and scheme_ca_public_keys_test.yaml
@@ -237,10 +238,10 @@ struct OfflineAuthenticationPublishedTests {
                 0x9F46: Self.emvptIccCertificate, 0x9F47: "03", 0x9F4A: "82", 0x82: "3C00", 0x5A: "1234560012345608",
             ],
             records: [(3, bytes(Self.emvptRecord))])
-        #expect(card.iccKey() == .failure(AuthenticationFailure(.caPublicKey, .unknownKey)))
+        expectEqual(card.iccKey(), .failure(AuthenticationFailure(.caPublicKey, .unknownKey)))
         card.keys.insert(authority)
         let key = try card.iccKey().get()
         let data = try key.dda(bytes(Self.emvptDda), terminalData: bytes("01234567")).get()
-        #expect(data.iccDynamicNumber.hex == "002C")
+        expectEqual(data.iccDynamicNumber.hex, "002C")
     }
 }

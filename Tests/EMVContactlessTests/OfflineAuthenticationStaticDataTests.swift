@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Book 3, 10.3, seen through the hash of a minted card: the signed records are what `Minting/mint.py` signed.
@@ -19,10 +20,10 @@ struct OfflineAuthenticationStaticDataTests {
         #expect(throws: Never.self) { try card.iccKey().get() }
         var changed = card
         changed.records.swapAt(0, 1)
-        #expect(changed.iccKey() == .failure(Self.hash))
+        expectEqual(changed.iccKey(), .failure(Self.hash))
         changed = card
         changed.records.removeLast()
-        #expect(changed.iccKey() == .failure(Self.hash))
+        expectEqual(changed.iccKey(), .failure(Self.hash))
         // Tag and length count from file 11 on.
         for (index, sfi) in [(0, 10), (0, 1), (1, 1), (2, 30)] as [(Int, UInt8)] {
             changed = card
@@ -32,7 +33,7 @@ struct OfflineAuthenticationStaticDataTests {
         for (index, sfi) in [(0, 11), (1, 30), (2, 10)] as [(Int, UInt8)] {
             changed = card
             changed.records[index].sfi = sfi
-            #expect(changed.iccKey() == .failure(Self.hash))
+            expectEqual(changed.iccKey(), .failure(Self.hash))
         }
     }
 
@@ -46,13 +47,13 @@ struct OfflineAuthenticationStaticDataTests {
         for sfi in [1, 10, 11, 30] as [UInt8] {
             var card = try card()
             card.records.append((sfi, bytes(record)))
-            #expect(card.iccKey() == .failure(Self.template))
-            #expect(card.sda() == .failure(Self.template))
+            expectEqual(card.iccKey(), .failure(Self.template))
+            expectEqual(card.sda(), .failure(Self.template))
             // Once is enough.
             card.records.append((sfi, bytes("7000")))
-            #expect(card.iccKey() == .failure(Self.template))
-            #expect(card.issuerKey().failure == nil)
-            #expect(card.pinEnciphermentKey().failure == nil)
+            expectEqual(card.iccKey(), .failure(Self.template))
+            expectEqual(card.issuerKey().failure, nil)
+            expectEqual(card.pinEnciphermentKey().failure, nil)
         }
     }
 
@@ -63,7 +64,7 @@ struct OfflineAuthenticationStaticDataTests {
         card.records.append((2, bytes("70820000")))
         #expect(throws: Never.self) { try card.iccKey().get() }
         card.records.append((11, bytes("7000")))
-        #expect(card.iccKey() == .failure(Self.hash))
+        expectEqual(card.iccKey(), .failure(Self.hash))
     }
 
     @Test("Filling behind the template counts as what it is")
@@ -71,11 +72,11 @@ struct OfflineAuthenticationStaticDataTests {
         var card = try card()
         // The first record ends with three zeros inside the template: the same bytes, one of them outside.
         let record = card.records[0].bytes
-        #expect(record.suffix(3) == [0, 0, 0])
+        expectEqual(record.suffix(3), [0, 0, 0])
         card.records[0].bytes = [0x70, record[1] - 1] + record[2...]
         #expect(throws: Never.self) { try card.iccKey().get() }
         card.records[0].bytes = record + [0x00]
-        #expect(card.iccKey() == .failure(Self.hash))
+        expectEqual(card.iccKey(), .failure(Self.hash))
     }
 
     @Test("The AIP is signed if 9F4A is its tag, and only then")
@@ -83,23 +84,23 @@ struct OfflineAuthenticationStaticDataTests {
         var card = try card()
         for list in ["", "8282", "9F26", "82009F26", "83", "0082"] {
             card.objects[0x9F4A] = list
-            #expect(card.iccKey() == .failure(Self.tagList))
-            #expect(card.sda() == .failure(Self.tagList))
+            expectEqual(card.iccKey(), .failure(Self.tagList))
+            expectEqual(card.sda(), .failure(Self.tagList))
         }
         card.objects[0x9F4A] = nil
-        #expect(card.iccKey() == .failure(Self.hash))
+        expectEqual(card.iccKey(), .failure(Self.hash))
         card.objects[0x9F4A] = "82"
         card.objects[0x82] = nil
-        #expect(card.iccKey() == .failure(AuthenticationFailure(.staticData, .missing(0x82))))
+        expectEqual(card.iccKey(), .failure(AuthenticationFailure(.staticData, .missing(0x82))))
 
         // A card that was signed without.
         card = try self.card("filled")
-        #expect(card.objects[0x9F4A] == nil)
+        expectEqual(card.objects[0x9F4A], nil)
         card.objects[0x82] = nil
         #expect(throws: Never.self) { try card.iccKey().get() }
         card.objects[0x82] = "3D01"
         card.objects[0x9F4A] = "82"
-        #expect(card.iccKey() == .failure(Self.hash))
+        expectEqual(card.iccKey(), .failure(Self.hash))
     }
 
     @Test("No way of printing shows what the records hold")

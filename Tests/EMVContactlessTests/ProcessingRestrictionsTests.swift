@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Book 3, 10.4.
@@ -35,23 +36,23 @@ import Testing
     }
 
     @Test func noRestrictions() throws {
-        #expect(try check() == "0000000000")  // U
+        try expectEqual(check(), "0000000000")  // U
     }
 
     /// U
     @Test func allRestrictions() throws {
-        #expect(
-            try check(.cash, card: [0x9F08: "13 14", 0x9F07: "7F C0", 0x5F24: "25 05 10", 0x5F25: "25 05 12"])
-                == "00F0000000")
+        try expectEqual(
+            check(.cash, card: [0x9F08: "13 14", 0x9F07: "7F C0", 0x5F24: "25 05 10", 0x5F25: "25 05 12"]),
+            "00F0000000")
     }
 
     /// 10.4.1
     @Test func applicationVersions() throws {
-        #expect(try check(card: [0x9F08: "13 14"]) == "0080000000")  // U
-        #expect(try check(card: [0x9F08: "13"]) == "0080000000")
-        #expect(try check(card: [0x9F08: nil]) == "0000000000")
-        #expect(try check(card: [0x9F08: nil], terminal: [0x9F09: nil]) == "0000000000")
-        #expect(try check(terminal: [0x9F09: nil]) == "0080000000")
+        try expectEqual(check(card: [0x9F08: "13 14"]), "0080000000")  // U
+        try expectEqual(check(card: [0x9F08: "13"]), "0080000000")
+        try expectEqual(check(card: [0x9F08: nil]), "0000000000")
+        try expectEqual(check(card: [0x9F08: nil], terminal: [0x9F09: nil]), "0000000000")
+        try expectEqual(check(terminal: [0x9F09: nil]), "0080000000")
     }
 
     /// 10.4.2, and Book 4, Annex A1: who is an ATM.
@@ -64,8 +65,8 @@ import Testing
     func atATMs(_ type: String?, _ capabilities: String?, _ isATM: Bool) throws {
         let terminal: [TLVTag: String?] = [0x9F35: type, 0x9F40: capabilities]
         // Good everywhere but at ATMs, and good at ATMs alone.
-        #expect(try check(card: [0x9F07: "FD C0"], terminal: terminal) == (isATM ? "0010000000" : "0000000000"))
-        #expect(try check(card: [0x9F07: "FE C0"], terminal: terminal) == (isATM ? "0000000000" : "0010000000"))  // U
+        try expectEqual(check(card: [0x9F07: "FD C0"], terminal: terminal), isATM ? "0010000000" : "0000000000")
+        try expectEqual(check(card: [0x9F07: "FE C0"], terminal: terminal), isATM ? "0000000000" : "0010000000")  // U
     }
 
     /// 10.4.2, table 36: one bit for each service and place, without which it is not allowed.
@@ -85,28 +86,29 @@ import Testing
         let bytes = try wire(needed)
         // What is needed is enough.
         let enough = [bytes[0] | 0x01, bytes[1]]
-        #expect(try check(kind, other: other, card: [0x9F07: enough.hex, 0x5F28: country]) == "0000000000")
+        try expectEqual(check(kind, other: other, card: [0x9F07: enough.hex, 0x5F28: country]), "0000000000")
         // All but one bit of it is not, whatever else the card may be used for.
         for bit in 0..<16 where (UInt16(bytes[0]) << 8 | UInt16(bytes[1])) & 1 << bit != 0 {
             let goodsAndServices: UInt16 = isDomestic ? 0x2800 : 0x1400
             let mask: UInt16 = 1 << bit & goodsAndServices != 0 ? goodsAndServices : 1 << bit
             let control = ~mask
             let value = [UInt8(control >> 8), UInt8(control & 0xFF)].hex
-            #expect(try check(kind, other: other, card: [0x9F07: value, 0x5F28: country]) == "0010000000", "\(value)")
+            try expectEqual(
+                check(kind, other: other, card: [0x9F07: value, 0x5F28: country]), "0010000000", "\(value)")
             // 10.4.2: without the issuer's country there is no telling.
-            #expect(try check(kind, other: other, card: [0x9F07: value, 0x5F28: nil]) == "0000000000")
+            try expectEqual(check(kind, other: other, card: [0x9F07: value, 0x5F28: nil]), "0000000000")
         }
     }
 
     /// 10.4.2: a card without the object may be used for everything; one whose object makes no sense for nothing.
     @Test func usageThatMakesNoSense() throws {
         for kind in Transaction.Kind.allCases {
-            #expect(try check(kind, card: [0x9F07: nil]) == "0000000000")
-            #expect(try check(kind, card: [0x9F07: "FF"]) == "0010000000")
-            #expect(try check(kind, card: [0x9F07: "FF C0 00"]) == "0010000000")
+            try expectEqual(check(kind, card: [0x9F07: nil]), "0000000000")
+            try expectEqual(check(kind, card: [0x9F07: "FF"]), "0010000000")
+            try expectEqual(check(kind, card: [0x9F07: "FF C0 00"]), "0010000000")
         }
         // U
-        #expect(try check(.purchaseWithCashback, other: 1, card: [0x9F07: "FF 80", 0x5F28: "08 40"]) == "0010000000")
+        try expectEqual(check(.purchaseWithCashback, other: 1, card: [0x9F07: "FF 80", 0x5F28: "08 40"]), "0010000000")
     }
 
     /// 10.4.3; Book 4, 6.7.3: 50 to 99 are years of the last century.
@@ -123,7 +125,7 @@ import Testing
             ("25 05 11", "25 01", "25 12", "0060000000"),
         ] as [(String, String?, String?, String)])
     func dates(_ today: String, _ effective: String?, _ expiration: String?, _ expected: String) throws {
-        #expect(try check(date: today, card: [0x5F25: effective, 0x5F24: expiration]) == expected)
+        try expectEqual(check(date: today, card: [0x5F25: effective, 0x5F24: expiration]), expected)
     }
 }
 

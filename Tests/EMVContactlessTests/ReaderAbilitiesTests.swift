@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -47,18 +48,18 @@ import Testing
         try configuration.validated()
         let advertised = configuration.advertised()
         try advertised.validated()
-        for combination in advertised.combinations { #expect(combination.data[0x9F40]?.hex == additional) }
+        for combination in advertised.combinations { expectEqual(combination.data[0x9F40]?.hex, additional) }
         for combination in advertised.combinations where combination.kernel == 3 {
-            #expect(combination.terminalTransactionQualifiers?.bytes.hex == qualifiers)
-            #expect(combination.data[0x9F33]?.hex == ofKernel3)
-            #expect(combination.data[0xDF8117] == nil)
+            expectEqual(combination.terminalTransactionQualifiers?.bytes.hex, qualifiers)
+            expectEqual(combination.data[0x9F33]?.hex, ofKernel3)
+            expectEqual(combination.data[0xDF8117], nil)
         }
         for combination in advertised.combinations where combination.kernel == 2 {
-            #expect(combination.data[0x9F33]?.hex == ofKernel2)
+            expectEqual(combination.data[0x9F33]?.hex, ofKernel2)
             let values = [0xDF8117, 0xDF8118, 0xDF8119, 0xDF811E, 0xDF812C].flatMap {
                 combination.data[TLVTag(rawValue: $0)] ?? []
             }
-            #expect(values == (try wire(capabilities)))
+            expectEqual(values, try wire(capabilities))
         }
     }
 
@@ -72,8 +73,8 @@ import Testing
         var configuration = Self.configuration([])
         configuration.combinations[0].transactionTypes = types
         try configuration.validated()
-        #expect(configuration.advertised().combinations[0].data[0x9F40]?.hex == byte + "00000000")
-        #expect(configuration.advertised().combinations[1].data[0x9F40]?.hex == "F000000000")
+        expectEqual(configuration.advertised().combinations[0].data[0x9F40]?.hex, byte + "00000000")
+        expectEqual(configuration.advertised().combinations[1].data[0x9F40]?.hex, "F000000000")
     }
 
     /// A combination's own terminal type counts for it, and for what the terminal sets.
@@ -101,12 +102,12 @@ import Testing
         configuration.terminal[0x9F40] = [0x60, 0x00, 0x80, 0x50, 0x01]
         try configuration.validated()
         let combination = try #require(configuration.advertised().combinations.first { $0.kernel == 2 })
-        for tag in [0xDF8118, 0x9F33, 0x9F40] as [TLVTag] { #expect(combination.data[tag] == nil) }
+        for tag in [0xDF8118, 0x9F33, 0x9F40] as [TLVTag] { expectEqual(combination.data[tag], nil) }
         // Byte 1 of Kernel 2's 9F33 follows from DF8117, where that is set.
         configuration.terminal[0x9F33] = nil
         configuration.terminal[0xDF8117] = [0x20]
         for combination in configuration.advertised().combinations {
-            #expect(combination.data[0x9F33]?.hex == (combination.kernel == 2 ? "206808" : "E06800"))
+            expectEqual(combination.data[0x9F33]?.hex, combination.kernel == 2 ? "206808" : "E06800")
         }
     }
 
@@ -170,13 +171,13 @@ import Testing
         var configuration = Self.configuration(abilities, type)
         configuration.terminal[tag] = try wire(value)
         var error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(error?.path == "terminal.\(tag)")
+        expectEqual(error?.path, "terminal.\(tag)")
         #expect(
             error?.reason.hasPrefix("\(tag) \(bit)") == true && error?.reason.contains(hint) == true, "\(error as Any)")
         configuration.terminal[tag] = nil
         configuration.combinations[1].data[tag] = try wire(value)
         error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(error?.path == "combinations[1].data.\(tag)")
+        expectEqual(error?.path, "combinations[1].data.\(tag)")
     }
 
     @Test(
@@ -198,15 +199,16 @@ import Testing
         var configuration = Self.configuration(abilities, type)
         configuration.combinations[0].terminalTransactionQualifiers?.insert(bit)
         let error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(error?.path == "combinations[0].terminalTransactionQualifiers")
+        expectEqual(error?.path, "combinations[0].terminalTransactionQualifiers")
         #expect(
             error?.reason.hasPrefix("9F66 \(place)") == true && error?.reason.contains(hint) == true, "\(error as Any)")
     }
 
     /// The names that JSON has.
     @Test func names() throws {
-        #expect(
-            ReaderConfiguration.Ability.allCases.map(\.rawValue) == [
+        expectEqual(
+            ReaderConfiguration.Ability.allCases.map(\.rawValue),
+            [
                 "pinPad", "paper", "screen", "display", "keyboard", "contacts", "magneticStripe", "manualKeyEntry",
             ])
     }
@@ -230,11 +232,11 @@ import Testing
             EntryPoint(configuration: .unattendedTest, keys: FuzzTargets.keys))
         let field = LosingKernel2Field(try #require(VirtualCards.named(name)), lost: -1, hasRecovery: false)
         let report = try await terminal.perform(purchase(amount), in: field) { _ in }
-        #expect(report.outcome.kind == kind, "\(report.outcome.reason)")
+        expectEqual(report.outcome.kind, kind, "\(report.outcome.reason)")
         let facts = try #require(report.receiptFacts)
         #expect(facts.cardholderVerification == cvm && facts.cvmResults?.bytes.hex == results)
         if results == "3F0001" {
-            #expect(facts.terminalVerificationResults?.contains(.cardholderVerificationNotSuccessful) == true)
+            expectEqual(facts.terminalVerificationResults?.contains(.cardholderVerificationNotSuccessful), true)
         }
     }
 }

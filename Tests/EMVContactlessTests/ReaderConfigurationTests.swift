@@ -1,6 +1,7 @@
 import EMVContactless
 import Foundation
 import SmartCard
+import TestSupport
 import Testing
 
 @Suite struct ReaderConfigurationTests {
@@ -40,31 +41,33 @@ import Testing
         #expect(
             configuration.environment == .live
                 && configuration.abilities == [.pinPad, .paper, .contacts, .magneticStripe, .manualKeyEntry])
-        #expect(
-            configuration.terminal == [
+        expectEqual(
+            configuration.terminal,
+            [
                 0x9F1A: [0x02, 0x76], 0x9F33: [0xE0, 0xF8, 0xC8], 0x9F35: [0x22], 0xDF8117: [0x60],
             ])
         let first = try #require(configuration.combinations.first)
         #expect(first.aid.bytes == [0xA0, 0, 0, 0, 3, 0x10, 0x10] && first.kernel == 3)
-        #expect(first.transactionTypes == [.purchase, .refund])
+        expectEqual(first.transactionTypes, [.purchase, .refund])
         #expect(first.transactionLimit == 100_000 && first.floorLimit == 0 && first.cvmRequiredLimit == 5_000)
         // qVSDC, contact chip, online PIN, signature; CDCVM (Book A, table 5-4)
-        #expect(
-            first.terminalTransactionQualifiers == [
+        expectEqual(
+            first.terminalTransactionQualifiers,
+            [
                 .emvMode, .emvContactChip, .onlinePIN, .signature, .consumerDeviceCVM,
             ])
         #expect(first.statusCheck == true && first.zeroAmountAllowed == false && first.extendedSelection == true)
-        #expect(first.data == [0x9F1B: [0, 0, 0x27, 0x10]])
+        expectEqual(first.data, [0x9F1B: [0, 0, 0x27, 0x10]])
         // Absent is not zero.
         let second = try #require(configuration.combinations.last)
-        #expect(second.kernel.rawValue == 0x9F0001)
-        #expect(second.transactionTypes == Set(Transaction.Kind.allCases))
+        expectEqual(second.kernel.rawValue, 0x9F0001)
+        expectEqual(second.transactionTypes, Set(Transaction.Kind.allCases))
         #expect(second.transactionLimit == nil && second.floorLimit == nil && second.cvmRequiredLimit == nil)
         #expect(second.terminalTransactionQualifiers == nil && second.statusCheck == nil)
         #expect(second.zeroAmountAllowed == nil && second.extendedSelection == nil && second.data.isEmpty)
-        #expect(
-            try JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration))
-                == configuration)
+        try expectEqual(
+            JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration)),
+            configuration)
     }
 
     /// That of the documentation comment, as it stands there.
@@ -81,9 +84,9 @@ import Testing
     @Test func theTestConfigurationIsSound() throws {
         try ReaderConfiguration.test.validated()
         try ReaderConfiguration.unattendedTest.validated()
-        #expect(ReaderConfiguration.test.environment == .test)
+        expectEqual(ReaderConfiguration.test.environment, .test)
         // Every kernel that a combination can ask for (Book B, table 3-6)
-        #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7, 8])
+        expectEqual(Set(ReaderConfiguration.test.combinations.map(\.kernel)), [2, 3, 4, 5, 6, 7, 8])
     }
 
     @Test(arguments: [
@@ -148,7 +151,7 @@ import Testing
         let index = try #require(configuration.combinations.firstIndex { $0.kernel == kernel })
         configuration.combinations[index].options = Kernel3.Options()
         let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(found?.path == "combinations[\(index)].options")
+        expectEqual(found?.path, "combinations[\(index)].options")
         configuration.combinations[index].options = kernel == 2 ? NoKernelOptions() : nil
         try configuration.validated()
     }
@@ -157,7 +160,7 @@ import Testing
         var configuration = ReaderConfiguration.test
         configuration.combinations.append(configuration.combinations[0])
         let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(found?.path == "combinations[\(configuration.combinations.count - 1)]")
+        expectEqual(found?.path, "combinations[\(configuration.combinations.count - 1)]")
     }
 
     /// It has EMV mode and no other.
@@ -166,7 +169,7 @@ import Testing
         var configuration = ReaderConfiguration.test
         configuration.combinations[0].terminalTransactionQualifiers = qualifiers
         let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
+        expectEqual(found?.path, "combinations[0].terminalTransactionQualifiers")
     }
 
     /// Terminal Country Code, and for Kernel 2 Terminal Type; EMV Book 3, table 33, has
@@ -184,7 +187,7 @@ import Testing
         // One combination's own data are not the others'.
         configuration.combinations[0].data[tag] = value
         let next = #expect(throws: ConfigurationError.self) { try configuration.validated() }
-        #expect(next?.path == "combinations[1]")
+        expectEqual(next?.path, "combinations[1]")
         configuration.combinations = [configuration.combinations[0]]
         try configuration.validated()
         // What another kernel needs is not known here.
@@ -206,15 +209,16 @@ import Testing
         let options = try #require(configuration.combinations.first?.options as? Kernel3.Options)
         #expect(options.displaysAvailableOfflineSpendingAmount && options.checksUsageAtATM)
         #expect(!options.checksExceptionFile && !options.checksUsageForCash && !options.checksUsageForCashback)
-        #expect(
-            options.dynamicReaderLimits == [
+        expectEqual(
+            options.dynamicReaderLimits,
+            [
                 Kernel3.DynamicReaderLimits(
                     applicationProgramIdentifier: [0x31, 0x02, 0x68, 0x26, 0x20], transactionLimit: 100, floorLimit: 0,
                     cvmRequiredLimit: 50, statusCheck: true, zeroAmountAllowed: false),
                 Kernel3.DynamicReaderLimits(applicationProgramIdentifier: [0x31]),
             ])
-        #expect(
-            try JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration))
-                == configuration)
+        try expectEqual(
+            JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration)),
+            configuration)
     }
 }

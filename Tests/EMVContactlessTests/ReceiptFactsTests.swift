@@ -1,6 +1,7 @@
 import EMVContactless
 import Foundation
 import SmartCard
+import TestSupport
 import Testing
 
 /// What a receipt has to state, from each kernel, and as BER-TLV.
@@ -14,8 +15,8 @@ import Testing
     )
         throws
     {
-        #expect(
-            try facts?.encoded.hex == wire(objects.joined(separator: " ")).hex, sourceLocation: location)
+        try expectEqual(
+            facts?.encoded.hex, wire(objects.joined(separator: " ")).hex, sourceLocation: location)
     }
 
     @Test func kernel3Approves() throws {
@@ -41,7 +42,7 @@ import Testing
 
     @Test func kernel3Declines() throws {
         let outcome = try Kernel3Bench().run(processingOptions(cryptogram: "00")).outcome
-        #expect(outcome.kind == .declined)
+        expectEqual(outcome.kind, .declined)
         try Self.expect(
             outcome.receiptFacts, "50 04 56 49 53 41", Self.visa, "9F 27 01 00", Self.cryptogram, Self.results,
             "DF 81 29 08 F0 F0 F0 00 00 F0 FF 00")
@@ -50,12 +51,12 @@ import Testing
     /// CDCVM: the qualifiers that the card signed say that the device has verified the cardholder.
     @Test func kernel3OnADevice() throws {
         let outcome = try Kernel3Bench().run(processingOptions(qualifiers: "00 80")).outcome
-        #expect(outcome.receiptFacts?.cardholderVerification == .deviceCVM)
+        expectEqual(outcome.receiptFacts?.cardholderVerification, .deviceCVM)
     }
 
     @Test func kernel2Approves() throws {
         let outcome = try Kernel2Bench.signing.run(MChipCard().read + [Kernel2Vectors.tc.answered]).outcome
-        #expect(outcome.kind == .approved)
+        expectEqual(outcome.kind, .approved)
         try Self.expect(
             outcome.receiptFacts, "84 07 A0 00 00 00 04 10 10", "9F 27 01 40", Self.cryptogram,
             "95 05 00 00 00 00 01", "9F 34 03 1F 03 02", "DF 81 29 08 F0 F0 F0 00 00 F0 FF 00")
@@ -76,8 +77,8 @@ import Testing
         var bench = Kernel2Bench()
         bench.data = ["DF8117": "40"]
         let outcome = try bench.run(MChipCard.unsigned.read + [MChipCard.cryptogram("00")]).outcome
-        #expect(outcome.kind == .declined, "\(outcome.reason)")
-        #expect(outcome.receiptFacts?.cryptogramInformationData == 0x00)
+        expectEqual(outcome.kind, .declined, "\(outcome.reason)")
+        expectEqual(outcome.receiptFacts?.cryptogramInformationData, 0x00)
     }
 
     /// A magnetic stripe has no cryptogram, and no verification results.
@@ -86,7 +87,7 @@ import Testing
         bench.fci += "50 0A 4D 41 53 54 45 52 43 41 52 44  9F 12 02 4D 43  9F 11 01 01"
         bench.amount = 50_00
         let outcome = try bench.run(MagStripeCard().read + [MagStripeCard.checksum()]).outcome
-        #expect(outcome.kind == .onlineRequest)
+        expectEqual(outcome.kind, .onlineRequest)
         try Self.expect(
             outcome.receiptFacts, "50 0A 4D 41 53 54 45 52 43 41 52 44", "9F 12 02 4D 43  9F 11 01 01",
             "84 07 A0 00 00 00 04 10 10", "DF 81 29 08 F0 F0 F0 10 00 F0 FF 00")
@@ -94,9 +95,9 @@ import Testing
 
     /// Nothing was decided.
     @Test func otherOutcomesHaveNone() throws {
-        #expect(try Kernel3Bench().run("69 84").outcome.receiptFacts == nil)
-        #expect(try Kernel3Bench().run("-").outcome.receiptFacts == nil)
-        #expect(try Kernel2Bench().run("69 85").outcome.receiptFacts == nil)
+        try expectEqual(Kernel3Bench().run("69 84").outcome.receiptFacts, nil)
+        try expectEqual(Kernel3Bench().run("-").outcome.receiptFacts, nil)
+        try expectEqual(Kernel2Bench().run("69 85").outcome.receiptFacts, nil)
     }
 
     /// 9F12 by the part of ISO/IEC 8859 that 9F11 names; the bytes are those of Python's codecs.
@@ -116,8 +117,8 @@ import Testing
         bench.fci += TLVTag(0x9F12).encode(bytes).hex + (table.map { "9F1101\($0)" } ?? "")
         let outcome = try bench.run(MChipCard.unsigned.read + [MChipCard.cryptogram("80")]).outcome
         let facts = try #require(outcome.receiptFacts)
-        #expect(facts.preferredName == expected)
-        #expect(try ReceiptFacts(encoded: facts.encoded) == facts)
+        expectEqual(facts.preferredName, expected)
+        try expectEqual(ReceiptFacts(encoded: facts.encoded), facts)
     }
 
     @Test func thereAndBackAgain() throws {
@@ -129,16 +130,17 @@ import Testing
                 terminalVerificationResults: .cdaFailed, cardholderVerification: .deviceCVM,
                 cvmResults: CVMResults([0x01, 0x00, 0x02])))
         #expect(facts.encoded.count <= ReceiptFacts.maximumLength)
-        #expect(try ReceiptFacts(encoded: facts.encoded) == facts)
-        #expect(try JSONDecoder().decode(ReceiptFacts.self, from: JSONEncoder().encode(facts)) == facts)
+        try expectEqual(ReceiptFacts(encoded: facts.encoded), facts)
+        try expectEqual(JSONDecoder().decode(ReceiptFacts.self, from: JSONEncoder().encode(facts)), facts)
         #expect("\(facts)" == "receipt facts" && "\(facts as Any)" == "receipt facts")
         for method in Outcome.CVM.allCases {
             let facts = try #require(
                 ReceiptFacts(label: nil, applicationIdentifier: [1, 2, 3, 4, 5], cardholderVerification: method))
-            #expect(try ReceiptFacts(encoded: facts.encoded).cardholderVerification == method)
+            try expectEqual(ReceiptFacts(encoded: facts.encoded).cardholderVerification, method)
         }
-        #expect(ReceiptFacts(label: "", applicationIdentifier: [1, 2, 3, 4, 5], cardholderVerification: .none) == nil)
-        #expect(ReceiptFacts(label: nil, applicationIdentifier: [1], cardholderVerification: .none) == nil)
+        expectEqual(
+            ReceiptFacts(label: "", applicationIdentifier: [1, 2, 3, 4, 5], cardholderVerification: .none), nil)
+        expectEqual(ReceiptFacts(label: nil, applicationIdentifier: [1], cardholderVerification: .none), nil)
     }
 
     @Test(
@@ -160,13 +162,13 @@ import Testing
         ])
     func malformed(_ bytes: String, _ reason: String, _ offset: Int) throws {
         let error = #expect(throws: ReceiptFacts.Malformed.self) { try ReceiptFacts(encoded: wire(bytes)) }
-        #expect(error.map { $0.reason == reason && $0.offset == offset } == true, "\(error.map { "\($0)" } ?? "")")
+        expectEqual(error.map { $0.reason == reason && $0.offset == offset }, true, "\(error.map { "\($0)" } ?? "")")
     }
 
     @Test func theirLengthIsBounded() throws {
         let error = #expect(throws: ReceiptFacts.Malformed.self) {
             try ReceiptFacts(encoded: [UInt8](repeating: 0x50, count: 129))
         }
-        #expect(error?.offset == 128)
+        expectEqual(error?.offset, 128)
     }
 }

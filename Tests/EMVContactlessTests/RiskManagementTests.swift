@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// EMV Book 3, 10.6 and 10.7.
@@ -11,7 +12,7 @@ import Testing
             (60, 39, 100, []), (60, 40, 100, .floorLimitExceeded), (.max, 1, .max, .floorLimitExceeded),
         ] as [(UInt64, UInt64, UInt64, TerminalVerificationResults)])
     func floorLimit(_ amount: UInt64, _ earlier: UInt64, _ limit: UInt64, _ expected: TerminalVerificationResults) {
-        #expect(TerminalRiskManagement.floorLimit(amount: amount, earlier: earlier, limit: limit) == expected)
+        expectEqual(TerminalRiskManagement.floorLimit(amount: amount, earlier: earlier, limit: limit), expected)
     }
 
     /// 10.6.2, figure 16: 20 percent below 400.00, rising to 60 percent at the floor limit of 1,000.00.
@@ -32,9 +33,9 @@ import Testing
         let selection = try #require(
             TerminalRiskManagement.RandomSelection(
                 targetPercentage: 20, maximumTargetPercentage: 60, threshold: 400_00))
-        #expect(
-            TerminalRiskManagement.select(selection, amount: amount, floorLimit: 1_000_00, randomNumber: number)
-                == (isSelected ? .selectedRandomlyForOnline : []))
+        expectEqual(
+            TerminalRiskManagement.select(selection, amount: amount, floorLimit: 1_000_00, randomNumber: number),
+            isSelected ? .selectedRandomlyForOnline : [])
     }
 
     @Test func randomSelectionAtItsBounds() throws {
@@ -58,9 +59,9 @@ import Testing
             TerminalRiskManagement.RandomSelection(targetPercentage: 10, maximumTargetPercentage: 99, threshold: 500))
         #expect(TerminalRiskManagement.select(high, amount: 99, floorLimit: 100, randomNumber: 11).isEmpty)
         for (target, maximum) in [(-1, 10), (11, 10), (10, 100)] {
-            #expect(
+            expectEqual(
                 TerminalRiskManagement.RandomSelection(
-                    targetPercentage: target, maximumTargetPercentage: maximum, threshold: 0) == nil)
+                    targetPercentage: target, maximumTargetPercentage: maximum, threshold: 0), nil)
         }
     }
 
@@ -88,9 +89,9 @@ import Testing
         _ counter: UInt16?, _ lastOnline: UInt16?, _ lower: UInt8, _ upper: UInt8,
         _ expected: TerminalVerificationResults
     ) {
-        #expect(
+        expectEqual(
             TerminalRiskManagement.velocity(
-                transactionCounter: counter, lastOnline: lastOnline, lowerLimit: lower, upperLimit: upper) == expected)
+                transactionCounter: counter, lastOnline: lastOnline, lowerLimit: lower, upperLimit: upper), expected)
     }
 
     // MARK: Terminal action analysis
@@ -120,16 +121,16 @@ import Testing
         func request(_ capability: TerminalActionAnalysis.OnlineCapability) -> ApplicationCryptogramType {
             TerminalActionAnalysis.request(for: results, terminal: terminal, issuer: issuer, capability: capability)
         }
-        #expect(request(.onlineOnly) == onlineOnly)
-        #expect(request(.offlineWithOnlineCapability) == both)
-        #expect(request(.offlineOnly) == offlineOnly)
+        expectEqual(request(.onlineOnly), onlineOnly)
+        expectEqual(request(.offlineWithOnlineCapability), both)
+        expectEqual(request(.offlineOnly), offlineOnly)
     }
 
     /// 10.7: without issuer action codes whatever was found sends online, and declines where that cannot be.
     @Test func absentActionCodes() throws {
         let none = ActionCodes { _ in nil }
         #expect(none.denial == [] && none.online.bytes == [0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
-        #expect(none.default.bytes == [0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
+        expectEqual(none.default.bytes, [0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
         func offline(_ results: TerminalVerificationResults) -> ApplicationCryptogramType {
             TerminalActionAnalysis.requestOffline(for: results, terminal: ActionCodes(), issuer: none)
         }
@@ -147,6 +148,6 @@ import Testing
             (0x13, .offlineOnly), (0x36, .offlineOnly), (0x20, nil), (0x27, nil),
         ] as [(UInt8, TerminalActionAnalysis.OnlineCapability?)])
     func terminalTypes(_ type: UInt8, _ expected: TerminalActionAnalysis.OnlineCapability?) {
-        #expect(TerminalActionAnalysis.OnlineCapability(terminalType: type) == expected)
+        expectEqual(TerminalActionAnalysis.OnlineCapability(terminalType: type), expected)
     }
 }

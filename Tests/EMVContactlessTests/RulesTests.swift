@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The rule tables in Rules/: every rule of a book that is kept here, and the tests that show it.
@@ -90,7 +91,7 @@ import Testing
             for row in rows {
                 for test in row.tests {
                     let complaint = Self.complaint(about: test, known)
-                    #expect(complaint == nil, "\(name):\(row.line): \(complaint ?? "")")
+                    expectEqual(complaint, nil, "\(name):\(row.line): \(complaint ?? "")")
                 }
             }
             let sections = Dictionary(grouping: rows, by: { "\($0.section) | \($0.rule)" }).filter {
@@ -114,7 +115,7 @@ import Testing
         ("A/B/usage", "there is no test A/B/usage"),
     ])
     func whichTestIsMeant(_ test: String, _ complaint: String?) {
-        #expect(Self.complaint(about: test, ["expired": ["A"], "usage": ["A", "B"]]) == complaint)
+        expectEqual(Self.complaint(about: test, ["expired": ["A"], "usage": ["A", "B"]]), complaint)
     }
 
     @Test func testsAreFound() throws {
@@ -126,7 +127,7 @@ import Testing
             func helper() {}
             @Test("a sentence") func third() {}
             """
-        #expect(Self.tests(in: source) == ["first", "second", "third"])
-        #expect(try Self.rows("B 1 | a rule | first, second | checked\n").map(\.tests) == [["first", "second"]])
+        expectEqual(Self.tests(in: source), ["first", "second", "third"])
+        try expectEqual(Self.rows("B 1 | a rule | first, second | checked\n").map(\.tests), [["first", "second"]])
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct TerminalTimeTests {
@@ -12,13 +13,13 @@ import Testing
             year: #require(parts.year), month: #require(parts.month), day: #require(parts.day))
         let expected = try TerminalTime(
             #require(date), hour: #require(parts.hour), minute: #require(parts.minute), second: #require(parts.second))
-        #expect(TerminalTime(secondsSince1970: seconds) == expected)
+        expectEqual(TerminalTime(secondsSince1970: seconds), expected)
     }
 
     @Test("a clock out of the calendar is at the first of January 2000", arguments: [1e18, -1e18])
     func outOfRange(_ seconds: Double) throws {
         let date = try #require(CalendarDate(year: 2000, month: 1, day: 1))
-        #expect(TerminalTime(secondsSince1970: seconds) == TerminalTime(date))
+        expectEqual(TerminalTime(secondsSince1970: seconds), TerminalTime(date))
     }
 
     @Test("no number of seconds traps", arguments: [Double.nan, .infinity, -.infinity, .greatestFiniteMagnitude])

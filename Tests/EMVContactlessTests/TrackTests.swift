@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// The account numbers here are published test numbers of the schemes, or made up.
@@ -13,19 +14,19 @@ struct TrackTests {
             ("6011111111111117", true), ("4111111111111112", false), ("1411111111111111", false),
         ])
     func luhn(_ digits: String, _ valid: Bool) throws {
-        #expect(try #require(PAN(digits: digits)).isLuhnValid == valid)
+        try expectEqual(#require(PAN(digits: digits)).isLuhnValid, valid)
     }
 
     @Test("Packed digits")
     func packed() throws {
-        #expect(PAN(packed: [0x37, 0x82, 0x82, 0x24, 0x63, 0x10, 0x00, 0x5F])?.digits == "378282246310005")
-        #expect(
-            PAN(packed: [0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10, 0xFF, 0xFF])?.digits == "4761739001010010")
-        #expect(PAN(packed: [0x47, 0x61, 0xF3, 0x90, 0x01]) == nil)
-        #expect(PAN(packed: [0x47, 0x6A, 0x73, 0x90, 0x01]) == nil)
-        #expect(PAN(packed: [UInt8](repeating: 0x11, count: 10)) == nil)
-        #expect(PAN(digits: "1234567") == nil)
-        #expect(PAN(digits: "４７６１７３９００１０１００１０") == nil)
+        expectEqual(PAN(packed: [0x37, 0x82, 0x82, 0x24, 0x63, 0x10, 0x00, 0x5F])?.digits, "378282246310005")
+        expectEqual(
+            PAN(packed: [0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10, 0xFF, 0xFF])?.digits, "4761739001010010")
+        expectEqual(PAN(packed: [0x47, 0x61, 0xF3, 0x90, 0x01]), nil)
+        expectEqual(PAN(packed: [0x47, 0x6A, 0x73, 0x90, 0x01]), nil)
+        expectEqual(PAN(packed: [UInt8](repeating: 0x11, count: 10)), nil)
+        expectEqual(PAN(digits: "1234567"), nil)
+        expectEqual(PAN(digits: "４７６１７３９００１０１００１０"), nil)
     }
 
     /// All the ways in which a value gets into a log by mistake.
@@ -38,7 +39,7 @@ struct TrackTests {
     @Test("No way of printing shows the number, the name or what lies on a track")
     func masked() throws {
         let pan = try #require(PAN(digits: "4761739001010010"))
-        #expect("\(pan)" == "476173******0010")
+        expectEqual("\(pan)", "476173******0010")
         let one = try Track1("B4761739001010010^TEST/CARD^25122011234567890".utf8.map { $0 })
         let two = try Track2([UInt8](hex: "4761739001010010D25122011234567890"))
         let object = try #require(try TLVList([0x70, 0x0A, 0x5A, 0x08] + [UInt8](hex: "4761739001010010")).first)
@@ -60,7 +61,7 @@ struct TrackTests {
     func truncated(_ digits: String, _ shown: String) throws {
         let pan = try #require(PAN(digits: digits))
         let packed = try [UInt8](hex: digits.count.isMultiple(of: 2) ? digits : digits + "F")
-        #expect(pan.masked == shown)
+        expectEqual(pan.masked, shown)
         #expect(SensitiveData.masked(packed, of: 0x5A).prefix(digits.count) == shown)
         #expect("\(Annotation(try #require(try TLVList([0x5A, UInt8(packed.count)] + packed).first)))".contains(shown))
     }
@@ -68,25 +69,25 @@ struct TrackTests {
     @Test("Track 2: separator searched, filling dropped")
     func track2() throws {
         let sixteen = try Track2([UInt8](hex: "4761739001010010 D 2512 201 12345678901 F".replacing(" ", with: "")))
-        #expect(sixteen.pan.digits == "4761739001010010")
-        #expect(sixteen.expiration.map { "\($0)" } == "2025-12")
-        #expect(sixteen.serviceCode == "201")
-        #expect(sixteen.discretionaryData == "12345678901")
+        expectEqual(sixteen.pan.digits, "4761739001010010")
+        expectEqual(sixteen.expiration.map { "\($0)" }, "2025-12")
+        expectEqual(sixteen.serviceCode, "201")
+        expectEqual(sixteen.discretionaryData, "12345678901")
         // Fifteen digits, so that the separator is in the high half of a byte.
         let fifteen = try Track2([UInt8](hex: "378282246310005D2512101123456700".replacing(" ", with: "")))
-        #expect(fifteen.pan.digits == "378282246310005")
-        #expect(fifteen.serviceCode == "101")
-        #expect(fifteen.discretionaryData == "123456700")
+        expectEqual(fifteen.pan.digits, "378282246310005")
+        expectEqual(fifteen.serviceCode, "101")
+        expectEqual(fifteen.discretionaryData, "123456700")
         // Nineteen digits and no discretionary data.
         let nineteen = try Track2([UInt8](hex: "6210946888888888883D4912220F"))
-        #expect(nineteen.pan.digits.count == 19)
-        #expect(nineteen.expiration?.year == 2049)
-        #expect(nineteen.discretionaryData == "")
+        expectEqual(nineteen.pan.digits.count, 19)
+        expectEqual(nineteen.expiration?.year, 2049)
+        expectEqual(nineteen.discretionaryData, "")
         // Separators in the place of expiry and service code.
         let bare = try Track2([UInt8](hex: "4761739001010010DDD0"))
-        #expect(bare.expiration == nil)
-        #expect(bare.serviceCode == nil)
-        #expect(bare.discretionaryData == "0")
+        expectEqual(bare.expiration, nil)
+        expectEqual(bare.serviceCode, nil)
+        expectEqual(bare.discretionaryData, "0")
     }
 
     @Test(
@@ -100,21 +101,21 @@ struct TrackTests {
     func badTrack2(_ hex: String, _ reason: TrackError.Reason, _ offset: Int) throws {
         let bytes = try [UInt8](hex: hex.count % 2 == 0 ? hex : hex + "F")
         let error = #expect(throws: TrackError.self) { try Track2(bytes) }
-        #expect(error?.reason == reason)
-        #expect(error?.offset == offset)
+        expectEqual(error?.reason, reason)
+        expectEqual(error?.offset, offset)
         #expect(!"\(try #require(error))".contains("4761739001010010"))
     }
 
     @Test("Track 1, structure B")
     func track1() throws {
         let track = try Track1("B4761739001010010^TEST/CARD             ^251220100000000".utf8.map { $0 })
-        #expect(track.pan.digits == "4761739001010010")
-        #expect(track.name == "TEST/CARD             ")
-        #expect(track.expiration == ExpirationDate(yymm: "2512"))
-        #expect(track.serviceCode == "201")
-        #expect(track.discretionaryData == "00000000")
+        expectEqual(track.pan.digits, "4761739001010010")
+        expectEqual(track.name, "TEST/CARD             ")
+        expectEqual(track.expiration, ExpirationDate(yymm: "2512"))
+        expectEqual(track.serviceCode, "201")
+        expectEqual(track.discretionaryData, "00000000")
         // The empty name that contactless cards carry.
-        #expect(try Track1("B5413330089010434^ /^14122019900990000".utf8.map { $0 }).name == " /")
+        try expectEqual(Track1("B5413330089010434^ /^14122019900990000".utf8.map { $0 }).name, " /")
     }
 
     @Test(
@@ -128,17 +129,17 @@ struct TrackTests {
     func badTrack1(_ text: String, _ reason: TrackError.Reason, _ offset: Int) {
         let bytes = Array(text.utf8)
         let error = #expect(throws: TrackError.self) { try Track1(bytes) }
-        #expect(error?.reason == reason)
-        #expect(error?.offset == offset)
+        expectEqual(error?.reason, reason)
+        expectEqual(error?.offset, offset)
     }
 
     @Test("Expiry: the century of EMV Book 4, 6.7.3")
     func expiration() {
-        #expect(ExpirationDate(yymm: "4912")?.year == 2049)
-        #expect(ExpirationDate(yymm: "5001")?.year == 1950)
-        #expect(ExpirationDate(packed: [0x31, 0x12, 0x31]).map { "\($0)" } == "2031-12")
-        #expect(ExpirationDate(yymm: "2500") == nil)
-        #expect(ExpirationDate(packed: [0x2A, 0x12]) == nil)
-        #expect(ExpirationDate(packed: [0x25]) == nil)
+        expectEqual(ExpirationDate(yymm: "4912")?.year, 2049)
+        expectEqual(ExpirationDate(yymm: "5001")?.year, 1950)
+        expectEqual(ExpirationDate(packed: [0x31, 0x12, 0x31]).map { "\($0)" }, "2031-12")
+        expectEqual(ExpirationDate(yymm: "2500"), nil)
+        expectEqual(ExpirationDate(packed: [0x2A, 0x12]), nil)
+        expectEqual(ExpirationDate(packed: [0x25]), nil)
     }
 }

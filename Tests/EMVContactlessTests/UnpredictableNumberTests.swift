@@ -58,7 +58,7 @@ import Testing
     ])
     func secondTap(_ aid: String, _ pdol: String, _ header: String) throws {
         let taps = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: Counting()).filter { $0.ins == 0xA8 }
-        #expect(taps.map { String($0.data.hex.prefix(12)) } == [header + "01020304", header + "01010101"])
+        expectEqual(taps.map { String($0.data.hex.prefix(12)) }, [header + "01020304", header + "01010101"])
         let random = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: Seed.generator())
             .filter { $0.ins == 0xA8 }
         #expect(random.count == 2 && random.first?.data != random.last?.data)
@@ -71,6 +71,6 @@ import Testing
             "A0 00 00 00 04 10 10", pdol: "9F 37 04", [0xA8: card.processingOptions, 0xB2: card.record], lostAt: 0x2A,
             random: Counting()
         ).filter { $0.ins == 0x2A }
-        #expect(taps.map(\.data.hex) == ["00000009", "00000027"])
+        expectEqual(taps.map(\.data.hex), ["00000009", "00000027"])
     }
 }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 @Suite struct VerificationResultsTests {
@@ -52,10 +53,10 @@ import Testing
     func terminalVerificationResults(
         _ bit: TerminalVerificationResults, _ value: String, _ meaning: String
     ) throws {
-        #expect(bit.bytes == (try wire(value)))
-        #expect(TerminalVerificationResults(try wire(value)) == bit)
+        expectEqual(bit.bytes, try wire(value))
+        expectEqual(TerminalVerificationResults(try wire(value)), bit)
         let scope: DataElement.Scope = try wire(value)[4] & 0x0F == 0 ? .common : .mastercard
-        #expect(DataElement.bitMeanings(of: 0x95, value: bit.bytes, scope: scope).map(\.meaning) == [meaning])
+        expectEqual(DataElement.bitMeanings(of: 0x95, value: bit.bytes, scope: scope).map(\.meaning), [meaning])
     }
 
     /// EMV Book 3, Annex C6
@@ -71,9 +72,9 @@ import Testing
     func transactionStatusInformation(
         _ bit: TransactionStatusInformation, _ value: String, _ meaning: String
     ) throws {
-        #expect(bit.bytes == (try wire(value)))
-        #expect(TransactionStatusInformation(try wire(value)) == bit)
-        #expect(DataElement.bitMeanings(of: 0x9B, value: bit.bytes).map(\.meaning) == [meaning])
+        expectEqual(bit.bytes, try wire(value))
+        expectEqual(TransactionStatusInformation(try wire(value)), bit)
+        expectEqual(DataElement.bitMeanings(of: 0x9B, value: bit.bytes).map(\.meaning), [meaning])
     }
 
     /// EMV Contactless Book C-3, Annex A
@@ -98,9 +99,9 @@ import Testing
             ),
         ] as [(CardTransactionQualifiers, String, String)])
     func cardTransactionQualifiers(_ bit: CardTransactionQualifiers, _ value: String, _ meaning: String) throws {
-        #expect(bit.bytes == (try wire(value)))
-        #expect(CardTransactionQualifiers(try wire(value)) == bit)
-        #expect(DataElement.bitMeanings(of: 0x9F6C, value: bit.bytes).map(\.meaning) == [meaning])
+        expectEqual(bit.bytes, try wire(value))
+        expectEqual(CardTransactionQualifiers(try wire(value)), bit)
+        expectEqual(DataElement.bitMeanings(of: 0x9F6C, value: bit.bytes).map(\.meaning), [meaning])
     }
 
     /// EMV Book 3, Annex C2
@@ -118,32 +119,32 @@ import Testing
             (.internationalCashback, "00 40", "International cashback allowed"),
         ] as [(ApplicationUsageControl, String, String)])
     func applicationUsageControl(_ bit: ApplicationUsageControl, _ value: String, _ meaning: String) throws {
-        #expect(ApplicationUsageControl(try wire(value)) == bit)
-        #expect(DataElement.bitMeanings(of: 0x9F07, value: try wire(value)).map(\.meaning) == [meaning])
+        expectEqual(ApplicationUsageControl(try wire(value)), bit)
+        expectEqual(DataElement.bitMeanings(of: 0x9F07, value: try wire(value)).map(\.meaning), [meaning])
     }
 
     /// EMV Book 4, Annex A4: signature, if not cash, unknown; no CVM performed.
     @Test func cvmResults() throws {
         let signature = CVMResults(CVMList.Rule(code: 0x5E, condition: 0x02), .unknown)
-        #expect(signature.bytes == [0x5E, 0x02, 0x00])
-        #expect(CVMResults([0x3F, 0x00, 0x01]) == CVMResults(CVMList.Rule(code: 0x3F, condition: 0x00), .failed))
-        #expect(
+        expectEqual(signature.bytes, [0x5E, 0x02, 0x00])
+        expectEqual(CVMResults([0x3F, 0x00, 0x01]), CVMResults(CVMList.Rule(code: 0x3F, condition: 0x00), .failed))
+        expectEqual(
             DataElement.bitMeanings(
                 of: 0x9F34, value: CVMResults(CVMList.Rule(code: 0x1F, condition: 0), .successful).bytes
             )
-            .map(\.meaning) == ["No CVM required", "Always", "Successful"])
+            .map(\.meaning), ["No CVM required", "Always", "Successful"])
     }
 
     @Test func wrongLengths() {
         for length in 0...6 {
             let bytes = [UInt8](repeating: 0, count: length)
-            #expect((TerminalVerificationResults(bytes) == nil) == (length != 5))
-            #expect((TransactionStatusInformation(bytes) == nil) == (length != 2))
-            #expect((CardTransactionQualifiers(bytes) == nil) == (length != 2))
-            #expect((ApplicationUsageControl(bytes) == nil) == (length != 2))
-            #expect((CVMResults(bytes) == nil) == (length != 3))
+            expectEqual(TerminalVerificationResults(bytes) == nil, length != 5)
+            expectEqual(TransactionStatusInformation(bytes) == nil, length != 2)
+            expectEqual(CardTransactionQualifiers(bytes) == nil, length != 2)
+            expectEqual(ApplicationUsageControl(bytes) == nil, length != 2)
+            expectEqual(CVMResults(bytes) == nil, length != 3)
         }
-        #expect(CVMResults([0x1F, 0x00, 0x03]) == nil)
+        expectEqual(CVMResults([0x1F, 0x00, 0x03]), nil)
     }
 
     /// EMV Book 3, 6.5.5.4, table 15
@@ -151,6 +152,6 @@ import Testing
         arguments: [(0x00, .aac), (0x40, .tc), (0x80, .arqc), (0xC0, nil), (0x0F, .aac), (0x88, .arqc)]
             as [(UInt8, ApplicationCryptogramType?)])
     func cryptogramTypes(_ information: UInt8, _ expected: ApplicationCryptogramType?) {
-        #expect(ApplicationCryptogramType(cryptogramInformationData: information) == expected)
+        expectEqual(ApplicationCryptogramType(cryptogramInformationData: information), expected)
     }
 }

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
@@ -6,13 +7,13 @@ import Testing
 @Suite struct ACR122UDescriptorTests {
     /// lsusb dumps of firmware 2.07 and 2.14 (nfcpy#28, coinkite-tap-proto#37, libnfc#646).
     @Test func device() {
-        #expect(
-            SoftwareACR122U(profile: .firmware207).deviceDescriptor
-                == bytes("12 01 10 01 00 00 00 08 2F 07 00 22 07 02 01 02 00 01"))
-        #expect(
-            SoftwareACR122U(profile: .firmware214).deviceDescriptor
-                == bytes("12 01 10 01 00 00 00 40 2F 07 00 22 14 02 01 02 00 01"))
-        #expect(ACR122UProfile.all.map(\.deviceRelease) == [0x0207, 0x0214, 0x0215, 0x0216])
+        expectEqual(
+            SoftwareACR122U(profile: .firmware207).deviceDescriptor,
+            bytes("12 01 10 01 00 00 00 08 2F 07 00 22 07 02 01 02 00 01"))
+        expectEqual(
+            SoftwareACR122U(profile: .firmware214).deviceDescriptor,
+            bytes("12 01 10 01 00 00 00 40 2F 07 00 22 14 02 01 02 00 01"))
+        expectEqual(ACR122UProfile.all.map(\.deviceRelease), [0x0207, 0x0214, 0x0215, 0x0216])
     }
 
     /// libccid's readers/ACR122U_PICC.txt.
@@ -29,29 +30,29 @@ import Testing
             07 05 82 02 40 00 00
             """)
         let reader = SoftwareACR122U()
-        #expect(reader.configurationDescriptor == expected)
-        #expect(reader.configurationDescriptor.count == 93)
-        #expect(reader.strings == ["ACS", "ACR122U PICC Interface"])
+        expectEqual(reader.configurationDescriptor, expected)
+        expectEqual(reader.configurationDescriptor.count, 93)
+        expectEqual(reader.strings, ["ACS", "ACR122U PICC Interface"])
     }
 
     @Test func controlRequests() {
         let reader = SoftwareACR122U(profile: .firmware214)
-        #expect(reader.control(setup: bytes("00 09 01 00 00 00 00 00"), data: []) == [])
-        #expect(reader.control(setup: bytes("80 08 00 00 00 00 01 00"), data: []) == [0x01])
+        expectEqual(reader.control(setup: bytes("00 09 01 00 00 00 00 00"), data: []), [])
+        expectEqual(reader.control(setup: bytes("80 08 00 00 00 00 01 00"), data: []), [0x01])
         // CLEAR_FEATURE(ENDPOINT_HALT) of 82
-        #expect(reader.control(setup: bytes("02 01 00 00 82 00 00 00"), data: []) == [])
+        expectEqual(reader.control(setup: bytes("02 01 00 00 82 00 00 00"), data: []), [])
         // GET_DATA_RATES: nothing but zeros (pyscard#18).
-        #expect(reader.control(setup: bytes("A1 03 00 00 00 00 08 00"), data: []) == [UInt8](repeating: 0, count: 8))
+        expectEqual(reader.control(setup: bytes("A1 03 00 00 00 00 08 00"), data: []), [UInt8](repeating: 0, count: 8))
         // ABORT
-        #expect(reader.control(setup: bytes("21 01 00 00 00 00 00 00"), data: []) == nil)
-        #expect(reader.control(setup: [], data: []) == nil)
+        expectEqual(reader.control(setup: bytes("21 01 00 00 00 00 00 00"), data: []), nil)
+        expectEqual(reader.control(setup: [], data: []), nil)
     }
 
     @Test func clonesStallSetInterface() {
         var profile = ACR122UProfile.firmware207
         let setInterface = bytes("01 0B 00 00 00 00 00 00")
-        #expect(SoftwareACR122U(profile: profile).control(setup: setInterface, data: []) == [])
+        expectEqual(SoftwareACR122U(profile: profile).control(setup: setInterface, data: []), [])
         profile.stallsSetInterface = true
-        #expect(SoftwareACR122U(profile: profile).control(setup: setInterface, data: []) == nil)
+        expectEqual(SoftwareACR122U(profile: profile).control(setup: setInterface, data: []), nil)
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
@@ -20,16 +21,16 @@ import Testing
     func same(_ capture: ReaderCapture) {
         let answers = replay(capture)
         if let difference = capture.difference {
-            #expect(answers == difference.answers, "the listed difference is another one, or is none any more")
+            expectEqual(answers, difference.answers, "the listed difference is another one, or is none any more")
             #expect(difference.answers != capture.answers && !difference.reason.isEmpty)
         } else {
-            #expect(answers == capture.answers)
+            expectEqual(answers, capture.answers)
         }
     }
 
     /// Each of firmware 2.14, 2.15, 2.16 and the Touchatag's, with and without a card.
     @Test func enough() {
         #expect(ReaderCapture.all.count >= 18 && ReaderCapture.all.filter { $0.difference != nil }.count == 3)
-        #expect(Set(ReaderCapture.all.map(\.firmware)).count == 5)
+        expectEqual(Set(ReaderCapture.all.map(\.firmware)).count, 5)
     }
 }

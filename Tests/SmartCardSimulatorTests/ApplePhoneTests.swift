@@ -1,6 +1,7 @@
 import SmartCard
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardSimulator
 
@@ -37,7 +38,7 @@ import Testing
         let trace = bytes(
             "6F 1D 50 08 41 70 70 6C 65 50 61 79 9F 21 02 01 00 9F 24 04 E9 CA ED E3 9F 23 04 00 00 00 \(capabilities) 90 00"
         )
-        #expect(answer.count == trace.count)
+        expectEqual(answer.count, trace.count)
         #expect(answer.prefix(20) == trace.prefix(20) && answer.suffix(9) == trace.suffix(9))
         #expect(phone.exchange(Self.select) != answer, "a random number")
     }
@@ -57,7 +58,7 @@ import Testing
     func order(_ command: String, _ expected: String) throws {
         let phone = open(try walletPhone("phone-apple", "screen both\nlocked 1"))
         _ = phone.exchange(Self.select)
-        #expect(status(phone, command) == expected)
+        expectEqual(status(phone, command), expected)
     }
 
     @Test("The request of a published trace, with an address to sign up, gets a pass or nothing more")
@@ -65,12 +66,12 @@ import Testing
         let phone = open(try walletPhone("phone-apple", "screen both"))
         _ = phone.exchange(Self.select)
         let url = "9F29 11 68747470733A2F2F6170706C652E636F6D"
-        #expect(phone.exchange(bytes(Self.getData(p2: "00", url))) == [0x90, 0x00])
-        #expect(phone.exchange(bytes(Self.getData(url)))?.prefix(10) == bytes("70 49 9F 2A 00 9F 27 43 C0 B7")[...])
-        #expect(status(phone, Self.getData()) == "6A 83", "a pass a tap, where passes alone are wanted")
+        expectEqual(phone.exchange(bytes(Self.getData(p2: "00", url))), [0x90, 0x00])
+        expectEqual(phone.exchange(bytes(Self.getData(url)))?.prefix(10), bytes("70 49 9F 2A 00 9F 27 43 C0 B7")[...])
+        expectEqual(status(phone, Self.getData()), "6A 83", "a pass a tap, where passes alone are wanted")
         phone.reset()
         _ = phone.exchange(Self.select)
-        #expect(status(phone, Self.getData()) == "90 00")
+        expectEqual(status(phone, Self.getData()), "90 00")
     }
 
     /// The merchant's key is 33 32 times, the phone's 44 32 times; Python calculated the rest.
@@ -99,42 +100,42 @@ import Testing
             bytes(
                 Self.getData(
                     pass: "9F25 20 43990DD2A48A4DD6A9F525D86A617D5FB0B33CD7FD6F4959BD65F9C5E2DCFB67")))
-        #expect(
-            answer
-                == bytes(
-                    """
-                    70499F2A009F27433D906C015B36890DACBD7C9A96BB74A1EE28B3D2D75B72E09A20EF25CF8E6FD8A9F0350D83A617B79599DFDBBD85\
-                    0F98741B195A1FC961E8099A27C3D3B1A4A571D4CE9000
-                    """))
+        expectEqual(
+            answer,
+            bytes(
+                """
+                70499F2A009F27433D906C015B36890DACBD7C9A96BB74A1EE28B3D2D75B72E09A20EF25CF8E6FD8A9F0350D83A617B79599DFDBBD85\
+                0F98741B195A1FC961E8099A27C3D3B1A4A571D4CE9000
+                """))
     }
 
-    @Test("A phone that is locked says so until its holder has unlocked it", arguments: ["6287", "6984"])
-    func lock(_ word: String) throws {
-        let clock = SetClock()
-        let phone = open(try walletPhone("phone-apple", "screen both\nunlock 2\nstatus \(word)", clock: clock))
+    @Test(
+        "A phone that is locked says so until its holder has unlocked it", .simulatedTime, arguments: ["6287", "6984"])
+    func lock(_ word: String) async throws {
+        let phone = open(try walletPhone("phone-apple", "screen both\nunlock 2\nstatus \(word)"))
         let refusal = bytes(word).hex(separator: " ")
         for (wait, expected) in [(0, refusal), (1, refusal), (1, "90 00")] {
-            clock.advance(by: .seconds(wait))
+            try await Time.sleep(for: .seconds(wait))
             phone.reset()
             _ = phone.exchange(Self.select)
-            #expect(status(phone, Self.getData()) == expected)
+            expectEqual(status(phone, Self.getData()), expected)
         }
     }
 
-    @Test("A phone that leaves after its pass answers nothing until it is back, and stays the next time")
-    func leaves() throws {
-        let clock = SetClock()
-        let phone = open(try walletPhone("phone-apple", "screen both\nleaves 500", clock: clock))
+    @Test(
+        "A phone that leaves after its pass answers nothing until it is back, and stays the next time", .simulatedTime)
+    func leaves() async throws {
+        let phone = open(try walletPhone("phone-apple", "screen both\nleaves 500"))
         let directory = "00 A4 04 00 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 00"
         _ = phone.exchange(Self.select)
-        #expect(status(phone, Self.getData()) == "90 00")
-        #expect(phone.exchange(bytes(directory)) == nil)
+        expectEqual(status(phone, Self.getData()), "90 00")
+        expectEqual(phone.exchange(bytes(directory)), nil)
         #expect(!phone.notice(.frame(RadioFrame(.typeA, [0x26]))))
-        clock.advance(by: .milliseconds(500))
+        try await Time.sleep(for: .milliseconds(500))
         #expect(phone.notice(.frame(RadioFrame(.typeA, [0x26]))))
         phone.reset()
         _ = phone.exchange(Self.select)
-        #expect(status(phone, Self.getData()) == "90 00")
-        #expect(status(phone, directory) == "90 00")
+        expectEqual(status(phone, Self.getData()), "90 00")
+        expectEqual(status(phone, directory), "90 00")
     }
 }

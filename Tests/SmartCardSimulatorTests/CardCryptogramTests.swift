@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
@@ -13,15 +14,15 @@ import Testing
     func mac(text: String, padding: String, expected: String) throws {
         let key = try #require(TripleDES([UInt8](hex: "0123456789ABCDEF FEDCBA9876543210")))
         let mac = key.mac(Array(text.utf8) + (try [UInt8](hex: padding)))
-        #expect(mac?.hex == expected)
+        expectEqual(mac?.hex, expected)
     }
 
     @Test func macRefusesPartBlocks() throws {
         let key = try #require(TripleDES([UInt8](repeating: 1, count: 16)))
-        #expect(key.mac([]) == nil)
-        #expect(key.mac([1, 2, 3]) == nil)
-        #expect(key.encrypt([1, 2, 3]) == nil)
-        #expect(TripleDES([1, 2, 3]) == nil)
+        expectEqual(key.mac([]), nil)
+        expectEqual(key.mac([1, 2, 3]), nil)
+        expectEqual(key.encrypt([1, 2, 3]), nil)
+        expectEqual(TripleDES([1, 2, 3]), nil)
     }
 
     private func cryptogram(
@@ -38,7 +39,7 @@ import Testing
     /// The example in the documentation of PyEMV 1.5.0, `kd.derive_icc_mk_a`.
     @Test func masterKey() throws {
         let key = try cryptogram(pan: "99012345678901234", sequence: 0x45).masterKey
-        #expect(key?.key.hex == "67F8292358083E5EA7AB7FDA58D53B6B")
+        expectEqual(key?.key.hex, "67F8292358083E5EA7AB7FDA58D53B6B")
     }
 
     /// `kd.derive_icc_mk_a` then `kd.derive_common_sk` of PyEMV 1.5.0: R is ATC 001C and zeros, or with UN 11223344.
@@ -50,7 +51,7 @@ import Testing
     func sessionKey(session: ApplicationCryptogram.SessionKey, expected: String) throws {
         let cryptogram = try cryptogram(pan: "4761739001010010", sequence: 0x01, session)
         let key = cryptogram.key(atc: [0x00, 0x1C], unpredictableNumber: [0x11, 0x22, 0x33, 0x44])
-        #expect(key?.key.hex == expected)
+        expectEqual(key?.key.hex, expected)
     }
 
     /// `cvn.MasterCardCVN20(…).generate_ac` of PyEMV 1.5.0, which is M/Chip's version 14 in hexadecimal.
@@ -61,8 +62,8 @@ import Testing
             0x9F02: "000000001234", 0x9F03: "000000000000", 0x9F1A: "0276", 0x95: "0000008001", 0x5F2A: "0978",
             0x9A: "261121", 0x9C: "00", 0x9F37: "11223344", 0x82: "1880", 0x9F36: "0011", 0x9F10: "0114A04003220000FF",
         ]
-        #expect(cryptogram { values[$0].flatMap { try? [UInt8](hex: $0) } }?.hex == "BEEA8CDE8DDFCF79")
-        #expect(cryptogram { _ in nil } == nil)
-        #expect(cryptogram { $0 == 0x9F10 ? [1] : values[$0].flatMap { try? [UInt8](hex: $0) } } == nil)
+        expectEqual(cryptogram { values[$0].flatMap { try? [UInt8](hex: $0) } }?.hex, "BEEA8CDE8DDFCF79")
+        expectEqual(cryptogram { _ in nil }, nil)
+        expectEqual(cryptogram { $0 == 0x9F10 ? [1] : values[$0].flatMap { try? [UInt8](hex: $0) } }, nil)
     }
 }

@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// A card, and hexadecimal on both sides.
@@ -33,48 +34,48 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
 
     @Test func visaSelection() throws {
         let send = try CardSession("visa")
-        #expect(
-            try send(Self.selectPPSE)
-                == hex(
-                    "6F 34 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31",
-                    "A5 22 BF0C 1F 61 1D 4F 07 A0000000031010 50 0B 56495341 20 435245444954 87 01 01 9F2A 01 03",
-                    "90 00"
-                ))
-        #expect(
-            try send(Self.selectVisa)
-                == hex(
-                    "6F 46 84 07 A0000000031010 A5 3B 50 0B 56495341 20 435245444954 87 01 01 5F2D 02 656E",
-                    "9F38 18 9F6604 9F0206 9F0306 9F1A02 9505 5F2A02 9A03 9C01 9F3704 BF0C 08 9F5A 05 1108400840",
-                    "90 00"
-                ))
+        try expectEqual(
+            send(Self.selectPPSE),
+            hex(
+                "6F 34 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31",
+                "A5 22 BF0C 1F 61 1D 4F 07 A0000000031010 50 0B 56495341 20 435245444954 87 01 01 9F2A 01 03",
+                "90 00"
+            ))
+        try expectEqual(
+            send(Self.selectVisa),
+            hex(
+                "6F 46 84 07 A0000000031010 A5 3B 50 0B 56495341 20 435245444954 87 01 01 5F2D 02 656E",
+                "9F38 18 9F6604 9F0206 9F0306 9F1A02 9505 5F2A02 9A03 9C01 9F3704 BF0C 08 9F5A 05 1108400840",
+                "90 00"
+            ))
     }
 
     /// The cryptograms were computed with PyEMV 1.5.0, `cvn.VisaCVN18(…).generate_ac`, from the values of the command.
     @Test func visaTransaction() throws {
         let send = try CardSession("visa")
         _ = try send(Self.selectVisa)
-        #expect(
-            try send(Self.visaGPO)
-                == hex(
-                    "77 4B 82 02 0000 94 04 08010100 57 11 4761739001010010D31122011143804489 5F34 01 01",
-                    "9F10 07 06011203A00000 9F26 08 4A8CF7AC9A9378A0 9F27 01 80 9F36 02 0042 9F6C 02 0000",
-                    "9F6E 04 20700000", "90 00"))
-        #expect(
-            try send("00 B2 01 0C 00")
-                == hex(
-                    "70 29 5A 08 4761739001010010 5F24 03 311231 5F20 0C 5441505045522F5445535341 5F28 02 0840",
-                    "9F07 02 C080", "90 00"))
-        #expect(try send("80 CA 9F 36 00") == "9F36020042" + "9000")
-        #expect(try send("80 CA 9F 17 00") == "9F170103" + "9000")
+        try expectEqual(
+            send(Self.visaGPO),
+            hex(
+                "77 4B 82 02 0000 94 04 08010100 57 11 4761739001010010D31122011143804489 5F34 01 01",
+                "9F10 07 06011203A00000 9F26 08 4A8CF7AC9A9378A0 9F27 01 80 9F36 02 0042 9F6C 02 0000",
+                "9F6E 04 20700000", "90 00"))
+        try expectEqual(
+            send("00 B2 01 0C 00"),
+            hex(
+                "70 29 5A 08 4761739001010010 5F24 03 311231 5F20 0C 5441505045522F5445535341 5F28 02 0840",
+                "9F07 02 C080", "90 00"))
+        try expectEqual(send("80 CA 9F 36 00"), "9F36020042" + "9000")
+        try expectEqual(send("80 CA 9F 17 00"), "9F170103" + "9000")
         // qVSDC has no GENERATE AC.
-        #expect(try send("80 AE 80 00 00") == "6D00")
+        try expectEqual(send("80 AE 80 00 00"), "6D00")
     }
 
     @Test func counterOutlivesTheField() throws {
         let send = try CardSession("visa")
         for count in 0x42...0x44 {
             send.card.reset()
-            #expect(try send("80 CA 9F 36 00") == "6985")
+            try expectEqual(send("80 CA 9F 36 00"), "6985")
             _ = try send(Self.selectVisa)
             #expect(try send(Self.visaGPO).contains("9F360200" + [UInt8(count)].hex))
         }
@@ -109,7 +110,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
                     "82 02 \(aip) 94 \([UInt8(afl.count)].hex) \(afl.hex) 57 11 4761739001010010D31122011143804489",
                     "5F34 01 01 9F10 07 060112 03 \(cvr) 0000 9F26 08 \(cryptogram) 9F27 01 \(cid) 9F36 02 0042",
                     "9F6C 02 0000")))
-        #expect(answer.contains("9F4B8180") == signed)
+        expectEqual(answer.contains("9F4B8180"), signed)
         #expect(answer.hasPrefix(signed ? "7781" : "774B"))
         #expect(answer.hasSuffix("9000"))
     }
@@ -143,30 +144,31 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
     func mastercardTransaction(p1: String, amount: String, cid: String, cvr: String, cryptogram: String) throws {
         let send = try CardSession("mastercard")
         _ = try send(Self.selectMastercard)
-        #expect(try send("80 A8 00 00 02 83 00 00") == hex("77 0A 82 02 1880 94 04 10010100", "90 00"))
+        try expectEqual(send("80 A8 00 00 02 83 00 00"), hex("77 0A 82 02 1880 94 04 10010100", "90 00"))
         #expect(try send("00 B2 01 14 00").hasPrefix("7081"))
-        #expect(
-            try send(Self.generateAC(p1, amount: amount))
-                == hex(
-                    "77 29 9F27 01 \(cid) 9F36 02 0011 9F26 08 \(cryptogram)",
-                    "9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF", "90 00"))
+        try expectEqual(
+            send(Self.generateAC(p1, amount: amount)),
+            hex(
+                "77 29 9F27 01 \(cid) 9F36 02 0011 9F26 08 \(cryptogram)",
+                "9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF", "90 00"))
         // One cryptogram a transaction.
-        #expect(try send(Self.generateAC(p1, amount: amount)) == "6985")
-        #expect(try send("80 A8 00 00 02 83 00 00") == "6985")
+        try expectEqual(send(Self.generateAC(p1, amount: amount)), "6985")
+        try expectEqual(send("80 A8 00 00 02 83 00 00"), "6985")
     }
 
     @Test func mastercardRefuses() throws {
         let send = try CardSession("mastercard")
-        #expect(try send(Self.generateAC("80", amount: "000000000000")) == "6985")
+        try expectEqual(send(Self.generateAC("80", amount: "000000000000")), "6985")
         _ = try send(Self.selectMastercard)
         // M/Chip's records can be read before GET PROCESSING OPTIONS, but it gives no cryptogram.
         #expect(try send("00 B2 01 14 00").hasSuffix("9000"))
-        #expect(try send(Self.generateAC("80", amount: "000000000000")) == "6985")
+        try expectEqual(send(Self.generateAC("80", amount: "000000000000")), "6985")
         _ = try send("80 A8 00 00 02 83 00 00")
-        #expect(try send("80 AE 80 00 02 00 00 00") == "6700")  // not what CDOL1 asks for
-        #expect(try send(Self.generateAC("C0", amount: "000000000000")) == "6A86")  // reserved
-        #expect(try send(Self.generateAC("90", amount: "000000000000")) == "6A86")  // CDA, which the AIP does not offer
-        #expect(try send("80 AE 80 01 00") == "6A86")
+        try expectEqual(send("80 AE 80 00 02 00 00 00"), "6700")  // not what CDOL1 asks for
+        try expectEqual(send(Self.generateAC("C0", amount: "000000000000")), "6A86")  // reserved
+        // CDA, which the AIP does not offer
+        try expectEqual(send(Self.generateAC("90", amount: "000000000000")), "6A86")
+        try expectEqual(send("80 AE 80 01 00"), "6A86")
         #expect(try send(Self.generateAC("80", amount: "000000000000")).hasSuffix("9000"))
     }
 
@@ -174,23 +176,23 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
     @Test func mastercardLog() throws {
         let send = try CardSession("mastercard")
         #expect(try send(Self.selectMastercard).contains("9F4D020B0A"))
-        #expect(try send("80 CA 9F 4F 00") == hex("9F4F 11 9F2701 9F0206 5F2A02 9A03 9F3602 9F5206", "90 00"))
-        #expect(try send("00 B2 01 5C 00") == hex("80 000000004250 0978 261104 0010 A04003220000", "90 00"))
-        #expect(try send("00 B2 02 5C 00") == hex("40 000000000390 0978 261031 000F 904003220000", "90 00"))
-        #expect(try send("00 B2 03 5C 00") == "6A83")
+        try expectEqual(send("80 CA 9F 4F 00"), hex("9F4F 11 9F2701 9F0206 5F2A02 9A03 9F3602 9F5206", "90 00"))
+        try expectEqual(send("00 B2 01 5C 00"), hex("80 000000004250 0978 261104 0010 A04003220000", "90 00"))
+        try expectEqual(send("00 B2 02 5C 00"), hex("40 000000000390 0978 261031 000F 904003220000", "90 00"))
+        try expectEqual(send("00 B2 03 5C 00"), "6A83")
     }
 
     // MARK: Two applications
 
     @Test func directoryOfTwo() throws {
         let send = try CardSession("two-applications")
-        #expect(
-            try send(Self.selectPPSE)
-                == hex(
-                    "6F 45 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 A5 33 BF0C 30",
-                    "61 14 4F 07 A0000000421010 50 02 4342 87 01 01 9F2A 01 03",
-                    "61 18 4F 07 A0000000031010 50 0A 56495341204445424954 87 01 02",
-                    "90 00"))
+        try expectEqual(
+            send(Self.selectPPSE),
+            hex(
+                "6F 45 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 A5 33 BF0C 30",
+                "61 14 4F 07 A0000000421010 50 02 4342 87 01 01 9F2A 01 03",
+                "61 18 4F 07 A0000000031010 50 0A 56495341204445424954 87 01 02",
+                "90 00"))
     }
 
     /// PyEMV 1.5.0: `cvn.VisaCVN10(…).generate_ac`; for CVN 17 `ac.generate_ac` under the key of `kd.derive_icc_mk_a`.
@@ -198,15 +200,15 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         let send = try CardSession("two-applications")
         _ = try send("00 A4 04 00 07 A0 00 00 00 42 10 10 00")
         #expect(try send(Self.visaGPO).contains("9F2608" + "EB30EF895E5D60A0"))
-        #expect(try send("80 CA 9F 36 00") == "9F360201249000")
+        try expectEqual(send("80 CA 9F 36 00"), "9F360201249000")
         _ = try send(Self.selectVisa)
-        #expect(
-            try send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00")
-                == hex(
-                    "77 3E 82 02 0000 57 11 4761739001010119D31122011143804489 5F34 01 00 9F10 07 06011103A00000",
-                    "9F26 08 059F23B98A88369F 9F27 01 80 9F36 02 0008 9F6C 02 0000", "90 00"
-                ))
-        #expect(try send("80 CA 9F 36 00") == "9F360200089000")
+        try expectEqual(
+            send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00"),
+            hex(
+                "77 3E 82 02 0000 57 11 4761739001010119D31122011143804489 5F34 01 00 9F10 07 06011103A00000",
+                "9F26 08 059F23B98A88369F 9F27 01 80 9F36 02 0008 9F6C 02 0000", "90 00"
+            ))
+        try expectEqual(send("80 CA 9F 36 00"), "9F360200089000")
     }
 
     // MARK: What every EMV card keeps to
@@ -216,14 +218,14 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         let send = try CardSession("two-applications")
         let next = "00 A4 04 02 05 A0 00 00 00 03 00"
         #expect(try send("00 A4 04 00 05 A0 00 00 00 03 00").contains("8407A0000000031010"))
-        #expect(try send(next) == "6A82")
+        try expectEqual(send(next), "6A82")
         #expect(try send("00 A4 04 00 05 A0 00 00 00 42 00").contains("8407A0000000421010"))
-        #expect(try send("00 A4 04 00 05 A0 00 00 00 04 00") == "6A82")
-        #expect(try send("00 A4 04 00 08 A0 00 00 00 03 10 10 01 00") == "6A82")  // longer than the card's name
-        #expect(try send("00 A4 04 00 00") == "6700")
-        #expect(try send("00 A4 04 00 11 A0000000031010A0000000031010A00000 00") == "6700")
-        #expect(try send("00 A4 00 00 02 3F 00") == "6A86")
-        #expect(try send("00 A4 04 01 07 A0 00 00 00 03 10 10 00") == "6A86")
+        try expectEqual(send("00 A4 04 00 05 A0 00 00 00 04 00"), "6A82")
+        try expectEqual(send("00 A4 04 00 08 A0 00 00 00 03 10 10 01 00"), "6A82")  // longer than the card's name
+        try expectEqual(send("00 A4 04 00 00"), "6700")
+        try expectEqual(send("00 A4 04 00 11 A0000000031010A0000000031010A00000 00"), "6700")
+        try expectEqual(send("00 A4 00 00 02 3F 00"), "6A86")
+        try expectEqual(send("00 A4 04 01 07 A0 00 00 00 03 10 10 00"), "6A86")
     }
 
     @Test func nextOccurrence() throws {
@@ -237,56 +239,56 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
                 \(application("1010"))\(application("2010"))\(application("3010"))
                 }
                 """)
-        #expect(try send("00 A4 04 02 05 A0 00 00 00 03 00") == "6A82")  // next after nothing
+        try expectEqual(send("00 A4 04 02 05 A0 00 00 00 03 00"), "6A82")  // next after nothing
         #expect(try send("00 A4 04 00 05 A0 00 00 00 03 00").contains("A0000000031010"))
         #expect(try send("00 A4 04 02 05 A0 00 00 00 03 00").contains("A0000000032010"))
         #expect(try send("00 A4 04 02 05 A0 00 00 00 03 00").contains("A0000000033010"))
-        #expect(try send("00 A4 04 02 05 A0 00 00 00 03 00") == "6A82")
+        try expectEqual(send("00 A4 04 02 05 A0 00 00 00 03 00"), "6A82")
     }
 
     /// The length of GET PROCESSING OPTIONS is the PDOL's (6700, as a Visa card answers `80 A8 00 00 02 83 00 00`), its
     /// template is 83 and comes once.
     @Test func processingOptionsRefuses() throws {
         let send = try CardSession("visa")
-        #expect(try send(Self.visaGPO) == "6985")
+        try expectEqual(send(Self.visaGPO), "6985")
         _ = try send(Self.selectPPSE)
-        #expect(try send(Self.visaGPO) == "6985")
+        try expectEqual(send(Self.visaGPO), "6985")
         _ = try send(Self.selectVisa)
-        #expect(try send("00 B2 01 0C 00") == "6985")  // no record before it
-        #expect(try send("80 A8 00 00 02 83 00 00") == "6700")
-        #expect(try send("80 A8 00 00 00") == "6700")
-        #expect(try send("80 A8 00 00 01 83 00") == "6700")
-        #expect(try send("80 A8 00 00 02 84 00 00") == "6A80")
-        #expect(try send("80 A8 01 00 02 83 00 00") == "6A86")
+        try expectEqual(send("00 B2 01 0C 00"), "6985")  // no record before it
+        try expectEqual(send("80 A8 00 00 02 83 00 00"), "6700")
+        try expectEqual(send("80 A8 00 00 00"), "6700")
+        try expectEqual(send("80 A8 00 00 01 83 00"), "6700")
+        try expectEqual(send("80 A8 00 00 02 84 00 00"), "6A80")
+        try expectEqual(send("80 A8 01 00 02 83 00 00"), "6A86")
         #expect(try send(Self.visaGPO).hasSuffix("9000"))
-        #expect(try send(Self.visaGPO) == "6985")
+        try expectEqual(send(Self.visaGPO), "6985")
         // No attempt that failed has counted.
-        #expect(try send("80 CA 9F 36 00") == "9F3602" + "0042" + "9000")
+        try expectEqual(send("80 CA 9F 36 00"), "9F3602" + "0042" + "9000")
     }
 
     @Test func records() throws {
         let send = try CardSession("visa")
         _ = try send(Self.selectVisa)
         _ = try send(Self.visaGPO)
-        #expect(try send("00 B2 02 0C 00") == "6A83")
-        #expect(try send("00 B2 01 14 00") == "6A82")
-        #expect(try send("00 B2 00 0C 00") == "6A86")
-        #expect(try send("00 B2 01 0D 00") == "6A86")
-        #expect(try send("00 B2 01 04 00") == "6A86")
+        try expectEqual(send("00 B2 02 0C 00"), "6A83")
+        try expectEqual(send("00 B2 01 14 00"), "6A82")
+        try expectEqual(send("00 B2 00 0C 00"), "6A86")
+        try expectEqual(send("00 B2 01 0D 00"), "6A86")
+        try expectEqual(send("00 B2 01 04 00"), "6A86")
     }
 
     @Test func unknownCommands() throws {
         let send = try CardSession("visa")
         _ = try send(Self.selectVisa)
-        #expect(try send("00 84 00 00 00") == "6D00")
-        #expect(try send("80 20 00 80 00") == "6D00")
-        #expect(try send("90 60 00 00 00") == "6E00")
-        #expect(try send("80 A4 04 00 05 A0 00 00 00 03 00") == "6E00")
-        #expect(try send("00 CA 9F 36 00") == "6E00")
-        #expect(try send("80 CA 9F 4E 00") == "6A88")
-        #expect(try send("00") == "6700")
-        #expect(try send("00 A4 04 00 07 A0") == "6700")
-        #expect(try send("00 A4 04 00 00 00 07 A0 00 00 00 03 10 10 00 00") == "6700")  // extended length
+        try expectEqual(send("00 84 00 00 00"), "6D00")
+        try expectEqual(send("80 20 00 80 00"), "6D00")
+        try expectEqual(send("90 60 00 00 00"), "6E00")
+        try expectEqual(send("80 A4 04 00 05 A0 00 00 00 03 00"), "6E00")
+        try expectEqual(send("00 CA 9F 36 00"), "6E00")
+        try expectEqual(send("80 CA 9F 4E 00"), "6A88")
+        try expectEqual(send("00"), "6700")
+        try expectEqual(send("00 A4 04 00 07 A0"), "6700")
+        try expectEqual(send("00 A4 04 00 00 00 07 A0 00 00 00 03 10 10 00 00"), "6700")  // extended length
     }
 
     @Test func blockedApplication() throws {
@@ -294,7 +296,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         let answer = try send(Self.selectVisa)
         #expect(answer.hasPrefix("6F"))
         #expect(answer.hasSuffix("6283"))
-        #expect(try send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00") == "6985")
+        try expectEqual(send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00"), "6985")
     }
 
     // MARK: What a file can say
@@ -322,7 +324,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         ("ppse {\n bytes 6F 05 84\n status 6283\n }", "6F05846283"),
     ])
     func directories(statement: String, expected: String) throws {
-        #expect(try card(statement, application: Self.options)(Self.selectPPSE) == expected)
+        try expectEqual(card(statement, application: Self.options)(Self.selectPPSE), expected)
     }
 
     /// EMV Book 3, 6.5.8.4: format 1 is the values of AIP and AFL behind each other, format 2 their objects.  The AFL
@@ -339,7 +341,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
             let send = try card(
                 "", application: "processing-options \(format) {\n 82 1980\n 94 afl\n }\n\(records)")
             _ = try send(Self.selectVisa)
-            #expect(try send(Self.processingOptions) == hex(expected, "90 00"))
+            try expectEqual(send(Self.processingOptions), hex(expected, "90 00"))
         }
         // The fourth byte counts the signed ones, which come first in an entry; a signed one is listed in any file.
         let signed = [(1, 1, " signed"), (1, 2, " signed"), (1, 3, ""), (1, 4, " signed"), (12, 1, " signed")].map {
@@ -348,12 +350,12 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         .joined(separator: "\n")
         let send = try card("", application: "processing-options 80 {\n 82 1980\n 94 afl\n }\n\(signed)")
         _ = try send(Self.selectVisa)
-        #expect(try send(Self.processingOptions) == hex("80 0E 1980 08010302 08040401 60010101", "90 00"))
+        try expectEqual(send(Self.processingOptions), hex("80 0E 1980 08010302 08040401 60010101", "90 00"))
 
         let stated = try card(
             "", application: "processing-options 80 {\n 82 1980\n 94 afl\n }\n afl 08 01 FF 01")
         _ = try stated(Self.selectVisa)
-        #expect(try stated(Self.processingOptions) == hex("80 06 1980 0801FF01", "90 00"))
+        try expectEqual(stated(Self.processingOptions), hex("80 06 1980 0801FF01", "90 00"))
     }
 
     @Test func wholeTemplateOfTheFile() throws {
@@ -361,7 +363,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
             "",
             application: "label \"VISA\"\n fci {\n 6F {\n 84 A000000003\n bytes 00 00 A5 81 00\n }\n }\n" + Self.options
         )
-        #expect(try send(Self.selectVisa) == hex("6F 0C 84 05 A000000003 00 00 A5 81 00", "90 00"))
+        try expectEqual(send(Self.selectVisa), hex("6F 0C 84 05 A000000003 00 00 A5 81 00", "90 00"))
     }
 
     /// Data come with success and warnings only, and a refusal leaves the card as it was.
@@ -371,9 +373,9 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
             application: "status gpo 6986\n status get-data 6281\n status read-record 6A81\n"
                 + "records-readable-at-once\n record 1 1 {\n bytes 70 00\n }\n data {\n 9F36 0001\n }\n" + Self.options)
         _ = try send(Self.selectVisa)
-        #expect(try send(Self.processingOptions) == "6986")
-        #expect(try send("80 CA 9F 36 00") == "9F36020001" + "6281")
-        #expect(try send("00 B2 01 0C 00") == "6A81")
+        try expectEqual(send(Self.processingOptions), "6986")
+        try expectEqual(send("80 CA 9F 36 00"), "9F36020001" + "6281")
+        try expectEqual(send("00 B2 01 0C 00"), "6A81")
     }
 
     /// A TC where the terminal's qualifiers (9F66) do not ask for an online cryptogram and the card's limit allows it.
@@ -388,7 +390,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
             application:
                 "offline \(offline)\n fci {\n 9F38 9F66 04 9F02 06\n }\n processing-options 77 {\n 9F27 cid\n }")
         _ = try send(Self.selectVisa)
-        #expect(try send("80 A8 00 00 0C 83 0A \(values) 00") == hex("77 04 9F27 01 \(cid)", "90 00"))
+        try expectEqual(send("80 A8 00 00 0C 83 0A \(values) 00"), hex("77 04 9F27 01 \(cid)", "90 00"))
     }
 
     /// At FFFF an application has made its last transaction.
@@ -396,7 +398,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         let send = try card("", application: "data {\n 9F36 FFFE\n }\n" + Self.options)
         for expected in ["77048202" + "00009000", "6985", "6985"] {
             _ = try send(Self.selectVisa)
-            #expect(try send(Self.processingOptions) == expected)
+            try expectEqual(send(Self.processingOptions), expected)
         }
     }
 
@@ -460,17 +462,17 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
                     }
                 }
                 """)
-        #expect(
-            try send(Self.selectPPSE)
-                == "6f3a840e325041592e5359532e4444463031a528bf0c2561234f07a0000000031010500a56697361204465626974870101"
+        try expectEqual(
+            send(Self.selectPPSE),
+            "6f3a840e325041592e5359532e4444463031a528bf0c2561234f07a0000000031010500a56697361204465626974870101"
                 .uppercased() + "9F0A0800010501000000009000")
-        #expect(
-            try send(Self.selectMastercard)
-                == "6f528407a0000000041010a54750104465626974204d6173746572436172649f12104465626974204d617374657243617264"
+        try expectEqual(
+            send(Self.selectMastercard),
+            "6f528407a0000000041010a54750104465626974204d6173746572436172649f12104465626974204d617374657243617264"
                 .uppercased() + "8701019F1101015F2D046465656EBF0C119F0A04000101019F6E07028000003030009000")
-        #expect(
-            try send("00a4040009a0000000594543010000")
-                == "6f478409a00000005945430100a53a50086769726f636172648701019f38069f02069f1d025f2d046465656e"
+        try expectEqual(
+            send("00a4040009a0000000594543010000"),
+            "6f478409a00000005945430100a53a50086769726f636172648701019f38069f02069f1d025f2d046465656e"
                 .uppercased() + "BF0C1A9F4D02190A9F6E07028000003030009F0A0800010501000000009000")
     }
 }

@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Packets as JIS X 6319-4 and Sony's FeliCa Card User's Manual, Excerpted Edition, chapter 4, have them.
@@ -29,17 +30,17 @@ import Testing
     @Test func polling() throws {
         let card = try CardSession(file: Self.file)
         let bare = try hex("12 01 0102030405060708 FFFFFFFFFFFFFFFF")
-        #expect(try card.native("06 00 FFFF 00 00") == bare)
-        #expect(try card.native("06 00 12FC 00 00") == bare)
-        #expect(try card.native("06 00 FFFF 01 00") == hex("14 01 0102030405060708 FFFFFFFFFFFFFFFF 12FC"))
-        for slots in ["01", "03", "07", "0F"] { #expect(try card.native("06 00 12FC 00 \(slots)") == bare) }
+        try expectEqual(card.native("06 00 FFFF 00 00"), bare)
+        try expectEqual(card.native("06 00 12FC 00 00"), bare)
+        try expectEqual(card.native("06 00 FFFF 01 00"), hex("14 01 0102030405060708 FFFFFFFFFFFFFFFF 12FC"))
+        for slots in ["01", "03", "07", "0F"] { try expectEqual(card.native("06 00 12FC 00 \(slots)"), bare) }
         // FF stands for either byte; the upper four bits of the IDm are the number of the system.
-        #expect(try card.native("06 00 12FF 00 00") == bare)
-        #expect(try card.native("06 00 88FF 01 00") == hex("14 01 1102030405060708 FFFFFFFFFFFFFFFF 88B4"))
-        #expect(try card.native("06 00 FFB4 01 00") == hex("14 01 1102030405060708 FFFFFFFFFFFFFFFF 88B4"))
+        try expectEqual(card.native("06 00 12FF 00 00"), bare)
+        try expectEqual(card.native("06 00 88FF 01 00"), hex("14 01 1102030405060708 FFFFFFFFFFFFFFFF 88B4"))
+        try expectEqual(card.native("06 00 FFB4 01 00"), hex("14 01 1102030405060708 FFFFFFFFFFFFFFFF 88B4"))
         for silent in ["06 00 12FD 00 00", "06 00 FFFF 00 02", "06 00 FFFF 03 00", "05 00 FFFF 00", "07 00 FFFF 00 00"]
         {
-            #expect(try card.native(silent) == nil, "\(silent)")
+            try expectEqual(card.native(silent), nil, "\(silent)")
         }
     }
 
@@ -48,19 +49,19 @@ import Testing
         let card = try CardSession(file: Self.file)
         let idm = "0102030405060708"
         let blocks = ["10010100 01000000 00000000 00100023", "d1020b53 70d10107 55036162 2e636f6d"]
-        #expect(
-            try card.native("12 06 \(idm) 01 0B00 02 8000 8001")
-                == hex("2d 07 \(idm) 0000 02", blocks[0], blocks[1]))
-        #expect(
-            try card.native("14 06 \(idm) 02 0B00 0B00 02 8000 8100")
-                == hex("2d 07 \(idm) 0000 02", blocks[0], blocks[0]))
+        try expectEqual(
+            card.native("12 06 \(idm) 01 0B00 02 8000 8001"),
+            hex("2d 07 \(idm) 0000 02", blocks[0], blocks[1]))
+        try expectEqual(
+            card.native("14 06 \(idm) 02 0B00 0B00 02 8000 8100"),
+            hex("2d 07 \(idm) 0000 02", blocks[0], blocks[0]))
         // A block number of two bytes, least significant first; the same block through the service that writes.
-        #expect(try card.native("11 06 \(idm) 01 0900 01 000100") == hex("1d 07 \(idm) 0000 01", blocks[1]))
+        try expectEqual(card.native("11 06 \(idm) 01 0900 01 000100"), hex("1d 07 \(idm) 0000 01", blocks[1]))
         // The other system.
-        #expect(
-            try card.native("10 06 1102030405060708 01 4B10 01 8000")
-                == hex("1d 07 1102030405060708 0000 01 00112233445566778899AABBCCDDEEFF"))
-        #expect(try card.native("10 06 \(idm) 01 4B10 01 8000") == hex("0c 07 \(idm) 01 A6"))
+        try expectEqual(
+            card.native("10 06 1102030405060708 01 4B10 01 8000"),
+            hex("1d 07 1102030405060708 0000 01 00112233445566778899AABBCCDDEEFF"))
+        try expectEqual(card.native("10 06 \(idm) 01 4B10 01 8000"), hex("0c 07 \(idm) 01 A6"))
     }
 
     /// Status flag 1 is FF for the command as a whole, else the place in the list; flag 2 tells why (table of the
@@ -82,31 +83,31 @@ import Testing
         // The length, for lists whose length is not worth counting.
         let packet = try [UInt8](hex: due)
         due = [UInt8(packet.count)].hex + packet.dropFirst().hex
-        #expect(try card.native(due) == hex(answer.replacing("#", with: idm)))
+        try expectEqual(card.native(due), hex(answer.replacing("#", with: idm)))
         // A refusal changes nothing.
-        #expect(try card.native("0A 04 \(idm)") == hex("0B 05 \(idm) 00"))
-        #expect(
-            try card.native("10 06 \(idm) 01 0B00 01 8000")
-                == hex("1d 07 \(idm) 0000 01 10010100 01000000 00000000 00100023"))
+        try expectEqual(card.native("0A 04 \(idm)"), hex("0B 05 \(idm) 00"))
+        try expectEqual(
+            card.native("10 06 \(idm) 01 0B00 01 8000"),
+            hex("1d 07 \(idm) 0000 01 10010100 01000000 00000000 00100023"))
     }
 
     @Test func writes() throws {
         let card = try CardSession(file: Self.file)
         let idm = "0102030405060708"
         let (one, other) = (String(repeating: "11", count: 16), String(repeating: "22", count: 16))
-        #expect(try card.native("32 08 \(idm) 01 0900 02 8001 8000 \(one) \(other)") == hex("0c 09 \(idm) 0000"))
-        #expect(
-            try card.native("12 06 \(idm) 01 0B00 02 8000 8001") == hex("2d 07 \(idm) 0000 02", other, one))
+        try expectEqual(card.native("32 08 \(idm) 01 0900 02 8001 8000 \(one) \(other)"), hex("0c 09 \(idm) 0000"))
+        try expectEqual(
+            card.native("12 06 \(idm) 01 0B00 02 8000 8001"), hex("2d 07 \(idm) 0000 02", other, one))
         // All or nothing.
-        #expect(try card.native("32 08 \(idm) 01 0900 02 8000 8002 \(one) \(one)") == hex("0c 09 \(idm) 02 A8"))
-        #expect(try card.native("10 06 \(idm) 01 0B00 01 8000") == hex("1d 07 \(idm) 0000 01", other))
+        try expectEqual(card.native("32 08 \(idm) 01 0900 02 8000 8002 \(one) \(one)"), hex("0c 09 \(idm) 02 A8"))
+        try expectEqual(card.native("10 06 \(idm) 01 0B00 01 8000"), hex("1d 07 \(idm) 0000 01", other))
     }
 
     /// Request Response, Request System Code; and what is met with silence.
     @Test func others() throws {
         let card = try CardSession(file: Self.file)
-        #expect(try card.native("0A 04 1102030405060708") == "0B051102030405060708" + "00")
-        #expect(try card.native("0A 0C 0102030405060708") == hex("0F 0D 0102030405060708 02 12FC 88B4"))
+        try expectEqual(card.native("0A 04 1102030405060708"), "0B051102030405060708" + "00")
+        try expectEqual(card.native("0A 0C 0102030405060708"), hex("0F 0D 0102030405060708 02 12FC 88B4"))
         for silent in [
             "", "00", "01", "02 06", "0A 04 2102030405060708", "0A 04 0102030405060709", "0B 04 0102030405060708",
             "0B 04 0102030405060708 00", "0B 0C 0102030405060708 00", "0A 12 0102030405060708",
@@ -116,9 +117,9 @@ import Testing
             "1F 08 0102030405060708 01 0900 01 8000 \(String(repeating: "00", count: 15))",
             "21 08 0102030405060708 01 0900 01 8000 \(String(repeating: "00", count: 17))",
         ] {
-            #expect(try card.native(silent) == nil, "\(silent)")
+            try expectEqual(card.native(silent), nil, "\(silent)")
         }
-        #expect(card.card.exchange([0x00, 0xA4, 0x04, 0x00]) == nil, "it speaks no ISO-DEP")
+        expectEqual(card.card.exchange([0x00, 0xA4, 0x04, 0x00]), nil, "it speaks no ISO-DEP")
         // And it is still there.
         #expect(try card.native("06 00 FFFF 00 00") != nil)
     }
@@ -140,11 +141,14 @@ import Testing
     /// NFC Forum Type 3 Tag: attribute information, its checksum over bytes 0 to 13, and the message it counts.
     @Test func builtIn() throws {
         let card = try CardSession("felica")
-        #expect(try card.native("06 00 12FC 01 00") == hex("14 01 02FE000102030405 03014B024F4993FF 12FC"))
+        try expectEqual(card.native("06 00 12FC 01 00"), hex("14 01 02FE000102030405 03014B024F4993FF 12FC"))
         let answer = try #require(try card.native("12 06 02FE000102030405 01 0B00 02 8000 8001"))
         let blocks = try Array([UInt8](hex: answer)[13...])
-        #expect(blocks[0..<14].reduce(0) { $0 + Int($1) } == Int(blocks[14]) << 8 | Int(blocks[15]))
-        #expect(blocks[13] == 14)
-        #expect(Array(blocks[16..<30]) == [0xD1, 0x01, 0x0A, 0x55, 0x04] + "swift.org".utf8)
+        let sum: Int = blocks[0..<14].reduce(0) { $0 + Int($1) }
+        let checksum: Int = Int(blocks[14]) << 8 | Int(blocks[15])
+        expectEqual(sum, checksum)
+        expectEqual(blocks[13], 14)
+        let record: [UInt8] = [0xD1, 0x01, 0x0A, 0x55, 0x04] + "swift.org".utf8
+        expectEqual(Array(blocks[16..<30]), record)
     }
 }

@@ -26,10 +26,10 @@ import Testing
     ]
 
     @Test func builtIn() throws {
-        #expect(VirtualCards.all.map(\.name) == Self.names)
+        expectEqual(VirtualCards.all.map(\.name), Self.names)
         for card in VirtualCards.all {
             do {
-                #expect(try CardFile(parsing: card.text).summary == card.summary)
+                try expectEqual(CardFile(parsing: card.text).summary, card.summary)
             } catch {
                 Issue.record("\(card.name): \(error)")
             }
@@ -49,8 +49,8 @@ import Testing
     @Test func eachCardIsFresh() throws {
         let file = try CardFile(parsing: try #require(VirtualCards.all.first { $0.name == "ntag213" }).text)
         let (one, other) = (file.makeCard(), file.makeCard())
-        #expect(one.exchangeNative([0xA2, 0x04, 1, 2, 3, 4]) == [])
-        #expect(other.exchangeNative([0x30, 0x04])?.first == 0x03)
+        expectEqual(one.exchangeNative([0xA2, 0x04, 1, 2, 3, 4]), [])
+        expectEqual(other.exchangeNative([0x30, 0x04])?.first, 0x03)
     }
 
     // MARK: What is right
@@ -66,8 +66,8 @@ import Testing
     func values(line: String) throws {
         let atqb = try [UInt8](hex: "50 12 23 45 56 12 53 54 4E 33 81 C3")
         let file = try CardFile(parsing: "card iso-dep {\ntype-b {\n\(line)\n}\n}")
-        #expect(file.radio == .typeB(atqb: atqb))
-        #expect(file.summary == "iso-dep")
+        expectEqual(file.radio, .typeB(atqb: atqb))
+        expectEqual(file.summary, "iso-dep")
     }
 
     @Test func quotationsAndComments() throws {
@@ -83,7 +83,7 @@ import Testing
                     }
                 }
                 """)
-        #expect(file.summary == "a \"card\" \\ # { }")
+        expectEqual(file.summary, "a \"card\" \\ # { }")
     }
 
     // MARK: What is wrong, and where
@@ -175,7 +175,7 @@ import Testing
             _ = try CardFile(parsing: text)
             Issue.record("no error: \(text)")
         } catch {
-            #expect(error.line == line, "\(error)")
+            expectEqual(error.line, line, "\(error)")
             #expect(error.reason.contains(reason), "\(error)")
         }
     }

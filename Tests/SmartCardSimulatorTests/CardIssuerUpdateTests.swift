@@ -1,4 +1,5 @@
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// What a card makes of its issuer's answer.  Cryptograms and MACs were computed with PyEMV 1.5.0 (`ac.generate_arpc_1`,
@@ -32,11 +33,11 @@ import Testing
     ])
     func authentication(_ command: String, _ status: String) throws {
         let send = try answered()
-        #expect(try send(command) == status)
+        try expectEqual(send(command), status)
         // Once after each SELECT, whatever came of it.
-        #expect(try send(Self.right) == (status.hasPrefix("67") || status.hasPrefix("6A") ? "9000" : "6985"))
+        try expectEqual(send(Self.right), status.hasPrefix("67") || status.hasPrefix("6A") ? "9000" : "6985")
         _ = try send(Self.select)
-        #expect(try send(Self.right) == "9000")
+        try expectEqual(send(Self.right), "9000")
     }
 
     /// EMV Book 2, 8.2.2: `visa` with CVN 18, and the answer to the ARQC of ``CardEMVTests/visaTransaction()``.
@@ -53,23 +54,23 @@ import Testing
             file: text.replacing("        cryptogram {  ", with: update + "cryptogram {  "))
         _ = try send(Self.select)
         #expect(try send(CardEMVTests.visaGPO).contains("9F26084A8CF7AC9A9378A0"))
-        #expect(try send("00 82 00 00 " + data) == status)
+        try expectEqual(send("00 82 00 00 " + data), status)
     }
 
     @Test func scripts() throws {
         let send = try answered()
-        #expect(try send("80 CA 9F 17 00") == "9F1701039000")
-        #expect(try send(Self.right) == "9000")
-        #expect(try send(Self.putData) == "9000")
-        #expect(try send("80 CA 9F 17 00") == "9F1701059000")
+        try expectEqual(send("80 CA 9F 17 00"), "9F1701039000")
+        try expectEqual(send(Self.right), "9000")
+        try expectEqual(send(Self.putData), "9000")
+        try expectEqual(send("80 CA 9F 17 00"), "9F1701059000")
         // The counter is the card's own; nothing else is there.
-        #expect(try send("04 DA 9F 36 0A 0001 BC307922A260627C") == "6A86")
-        #expect(try send("04 DA 9F 13 0A 0001 BC307922A260627C") == "6A86")
-        #expect(try send(Self.block) == "9000")
+        try expectEqual(send("04 DA 9F 36 0A 0001 BC307922A260627C"), "6A86")
+        try expectEqual(send("04 DA 9F 13 0A 0001 BC307922A260627C"), "6A86")
+        try expectEqual(send(Self.block), "9000")
         send.card.reset()
         #expect(try send(Self.select).hasSuffix("6283"))
-        #expect(try send(Self.gpo) == "6985")
-        #expect(try send("80 CA 9F 17 00") == "9F1701059000")
+        try expectEqual(send(Self.gpo), "6985")
+        try expectEqual(send("80 CA 9F 17 00"), "9F1701059000")
         #expect(try send(Self.right) == "9000" && send(Self.unblock) == "9000")
         #expect(try send(Self.select).hasSuffix("9000"))
         #expect(try send(Self.gpo).hasSuffix("9000"))
@@ -84,31 +85,31 @@ import Testing
     func badScripts(_ command: String, _ status: String) throws {
         let send = try answered()
         _ = try send(Self.right)
-        #expect(try send(command) == status)
+        try expectEqual(send(command), status)
         #expect(try send("80 CA 9F 17 00") == "9F1701039000" && send(Self.select).hasSuffix("9000"))
     }
 
     /// Without the issuer's authentication, after a wrong one, and once it has been selected anew.
     @Test func scriptsOfNobody() throws {
         let send = try answered()
-        #expect(try send(Self.putData) == "6985")
+        try expectEqual(send(Self.putData), "6985")
         #expect(try send("00 82 00 00 0A 0000000000000000 3030") == "6300" && send(Self.block) == "6985")
         _ = try send(Self.select)
-        #expect(try send(Self.right) == "9000")
+        try expectEqual(send(Self.right), "9000")
         send.card.reset()
         _ = try send(Self.select)
-        #expect(try send(Self.putData) == "6985")
+        try expectEqual(send(Self.putData), "6985")
     }
 
     /// An answer is to the last online request alone.
     @Test func noRequest() throws {
         let send = try CardSession("visa-update")
-        #expect(try send(Self.right) == "6985")
+        try expectEqual(send(Self.right), "6985")
         _ = try send(Self.select)
-        #expect(try send(Self.right) == "6985")
+        try expectEqual(send(Self.right), "6985")
         let other = try answered()
         _ = try other(Self.gpo)
-        #expect(try other(Self.right) == "6300")
+        try expectEqual(other(Self.right), "6300")
         // Other cards know none of this.
         let visa = try CardSession("visa")
         _ = try visa(Self.select)
@@ -127,6 +128,6 @@ import Testing
             return isMeant ? Substring(line) : original
         }
         let error = #expect(throws: CardFileError.self) { try CardFile(parsing: lines.joined(separator: "\n")) }
-        #expect(error?.reason.contains(complaint) == true, "\(String(describing: error))")
+        expectEqual(error?.reason.contains(complaint), true, "\(String(describing: error))")
     }
 }

@@ -32,7 +32,7 @@ struct Recovery {
         }
         let outcome = try await Program.run(
             ["python3", "-c", program], input: input.joined(), timeout: .seconds(60))
-        #expect(outcome.status == 0, "\(outcome)")
+        expectEqual(outcome.status, 0, "\(outcome)")
         return outcome.output.split(separator: "\n").map(String.init)
     }
 }
@@ -71,16 +71,16 @@ struct CardSignatureTests {
     @Test func keysAreMinted() async throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
         let minted = try await Program.run([folder.appending(path: "mint-test-keys").path], timeout: .seconds(120))
-        #expect(minted.status == 0, "\(minted.error)")
-        #expect(minted.output == String(decoding: PackageResources.test_keys, as: UTF8.self))
-        #expect(try TestKeys(parsing: Array(minted.output.utf8)).keys.count == 8)
+        expectEqual(minted.status, 0, "\(minted.error)")
+        expectEqual(minted.output, String(decoding: PackageResources.test_keys, as: UTF8.self))
+        try expectEqual(TestKeys(parsing: Array(minted.output.utf8)).keys.count, 8)
         for key in VirtualCards.certificationAuthorityKeys {
             let parts = key.rid + [key.index] + key.modulus + key.exponent
             let sum = try await Program.run([
                 "python3", "-c", "import hashlib; print(hashlib.sha1(bytes.fromhex('\(parts.hex)')).hexdigest())",
             ])
-            #expect(sum.output.prefix(40).uppercased() == key.checksum.hex, "\(sum)")
-            #expect(key.expires.hex == "491231")
+            expectEqual(sum.output.prefix(40).uppercased(), key.checksum.hex, "\(sum)")
+            expectEqual(key.expires.hex, "491231")
         }
     }
 
@@ -104,7 +104,7 @@ struct CardSignatureTests {
         let authority = try Self.authority("A000000003", 0xF2)
         let (issuer, icc) = (try Self.key("issuer-1152"), try Self.key("card-1024"))
         let related = card[0x9F69]
-        #expect(card.answers[4] == "700A" + "9F6907" + related.hex + "9000")
+        expectEqual(card.answers[4], "700A" + "9F6907" + related.hex + "9000")
         #expect(related.count == 7 && related.hex.hasPrefix("01") && related.hex.hasSuffix("0000"))
         let blocks = try await Recovery.blocks([
             .init(
@@ -128,8 +128,8 @@ struct CardSignatureTests {
                 // Format, SHA-1, length of the ICC Dynamic Data: number of bytes, ATC; filling.
                 try hex("6A \(format) 01 03 02 0042") + Self.filling(128 - 25 - 3) + " hash BC",
             ])
-        #expect(card[0x92] == Array(issuer.modulus.suffix(4)))
-        #expect(card[0x9F48] == Array(icc.modulus.suffix(26)))
+        expectEqual(card[0x92], Array(issuer.modulus.suffix(4)))
+        expectEqual(card[0x9F48], Array(icc.modulus.suffix(26)))
         #expect(card[0x9F32] == [3] && card[0x9F47] == [3] && card[0x8F] == [0xF2])
     }
 
@@ -165,8 +165,9 @@ struct CardSignatureTests {
     @Test func oddKeys() async throws {
         let chain = try await fastChain(
             "visa-odd-keys", authority: 0xF6, issuer: "issuer-1008", card: "card-992")
-        #expect(
-            chain.blocks == [
+        expectEqual(
+            chain.blocks,
+            [
                 try hex("6A 02 476173FF 1249 000001 01 01 7E 03") + chain.issuer.modulus.prefix(90).hex + " hash BC",
                 try hex("6A 04 4761739001010010FFFF 1249 000002 01 01 7C 01") + chain.icc.modulus.prefix(84).hex
                     + " hash BC",
@@ -174,7 +175,7 @@ struct CardSignatureTests {
             ])
         #expect(chain.card[0x9F32] == [1, 0, 1] && chain.card[0x9F47] == [3])
         #expect(chain.card[0x92].count == 36 && chain.card[0x9F48].count == 40)
-        #expect(chain.card[0x92] == Array(chain.issuer.modulus.suffix(36)))
+        expectEqual(chain.card[0x92], Array(chain.issuer.modulus.suffix(36)))
     }
 
     /// Filling and long lengths are hashed as the card sends them.
@@ -184,7 +185,7 @@ struct CardSignatureTests {
         let chain = try await fastChain(
             "visa-odd-records", authority: 0xF2, issuer: "issuer-1152", card: "card-1024", signed: sent + "2000")
         #expect(chain.blocks.allSatisfy { $0.hasSuffix(" hash BC") })
-        #expect(chain.card.answers[3] == (try hex("70 29", sent, "9000")))
+        expectEqual(chain.card.answers[3], try hex("70 29", sent, "9000"))
     }
 
     /// The certificate of a card whose offline data authentication is to fail is sound, and out of date.
@@ -212,14 +213,14 @@ struct CardSignatureTests {
             CardEMVTests.selectVisa, Self.offlineGPO, "00 B2 01 14 00", "00 B2 02 14 00", "00 B2 01 1C 00",
             "00 B2 02 1C 00",
         ] {
-            #expect(try own(command) == named(command))
+            try expectEqual(own(command), named(command))
         }
         // Halves that do not belong together are no key.
         let key = try Self.key("issuer-1152")
         let halves = RSAKey(modulus: key.modulus, exponent: [1, 0, 1], privateExponent: key.privateExponent)
-        #expect(halves == nil)
-        #expect(RSAKey(modulus: key.modulus, exponent: [2], privateExponent: key.privateExponent) == nil)
-        #expect(RSAKey(modulus: key.modulus, exponent: [3], privateExponent: key.privateExponent) == key)
+        expectEqual(halves, nil)
+        expectEqual(RSAKey(modulus: key.modulus, exponent: [2], privateExponent: key.privateExponent), nil)
+        expectEqual(RSAKey(modulus: key.modulus, exponent: [3], privateExponent: key.privateExponent), key)
     }
 
     /// The signature of a long key goes into the last record: the answer would not hold it.
@@ -247,7 +248,7 @@ struct CardSignatureTests {
         for command in ["80 A8 00 00 02 83 00 00", "00 B2 01 0C 00", "00 B2 02 0C 00", "00 B2 01 14 00"] {
             card.answers.append(try send(command))
         }
-        #expect(card.answers[0] == (try hex("80 0A 5800 08010200 10010201", "9000")))
+        expectEqual(card.answers[0], try hex("80 0A 5800 08010200 10010201", "9000"))
         #expect(card.answers[1].hasPrefix("7081FB9081F8"))
         #expect(card.answers[2].hasPrefix(try hex("70 81 9A 8F 01 F4 9F32 01 03 93 81 90")))
         let issuer = try Self.key("issuer-1152")
@@ -282,9 +283,9 @@ struct CardSignatureTests {
         ] {
             card.answers.append(try send(command))
         }
-        #expect(card[0x82].hex == "4000")
-        #expect(card[0x94].hex == "08010200" + "10010101")
-        #expect(card[0x9F26].hex == "CD4944BE1AC851B4")
+        expectEqual(card[0x82].hex, "4000")
+        expectEqual(card[0x94].hex, "0801020010010101")
+        expectEqual(card[0x9F26].hex, "CD4944BE1AC851B4")
         let issuer = try Self.key("issuer-1152")
         let blocks = try await Recovery.blocks([
             .init(
@@ -294,8 +295,9 @@ struct CardSignatureTests {
                 modulus: issuer.modulus, exponent: [3], bytes: card[0x93],
                 rest: [UInt8](hex: "5A 08 4761739001010010 5F24 03 311231 5F28 02 0840")),
         ])
-        #expect(
-            blocks == [
+        expectEqual(
+            blocks,
+            [
                 try hex("6A 02 476173FF 1249 000003 01 01 90 01") + issuer.modulus.prefix(140).hex + " hash BC",
                 try hex("6A 93 01 DAC0") + Self.filling(144 - 26) + " hash BC",
             ])
@@ -327,10 +329,10 @@ struct CardSignatureTests {
     @Test func dynamicData() async throws {
         let (send, read) = try readChip("emv-dda")
         var card = read
-        #expect(card.answers[0] == (try hex("77 0E 82 02 3880 94 08 10010101 20010200", "9000")))
-        #expect(try send("00 88 00 00 08 1122334455667788 00") == "6700")
-        #expect(try send("00 88 01 00 04 11223344 00") == "6A86")
-        #expect(try send("80 88 00 00 04 11223344 00") == "6E00")
+        expectEqual(card.answers[0], try hex("77 0E 82 02 3880 94 08 10010101 20010200", "9000"))
+        try expectEqual(send("00 88 00 00 08 1122334455667788 00"), "6700")
+        try expectEqual(send("00 88 01 00 04 11223344 00"), "6A86")
+        try expectEqual(send("80 88 00 00 04 11223344 00"), "6E00")
         card.answers.append(try send("00 88 00 00 04 11223344 00"))
         #expect(card.answers[4].hasPrefix("7781949F4B8190"))
         let (issuer, icc) = (try Self.key("issuer-1408"), try Self.key("card-1152"))
@@ -343,8 +345,9 @@ struct CardSignatureTests {
                 rest: card[0x9F48] + [1, 0, 1] + [UInt8](hex: Self.chipRecord + " 3880")),
             .init(modulus: icc.modulus, exponent: [1, 0, 1], bytes: card[0x9F4B], rest: [0x11, 0x22, 0x33, 0x44]),
         ])
-        #expect(
-            blocks.prefix(2) == [
+        expectEqual(
+            blocks.prefix(2),
+            [
                 try hex("6A 02 541333FF 1249 000005 01 01 B0 03") + issuer.modulus.prefix(140).hex + " hash BC",
                 try hex("6A 04 5413330089010434FFFF 1249 000006 01 01 90 03") + icc.modulus.prefix(134).hex
                     + " hash BC",
@@ -359,7 +362,7 @@ struct CardSignatureTests {
         ])
         #expect(block[0].hasSuffix(" hash BC"))
         #expect(block[0].prefix(26) != blocks[2].prefix(26))
-        #expect(try send("00 88 00 00 04 11223344 00") == card.answers[4])
+        try expectEqual(send("00 88 00 00 04 11223344 00"), card.answers[4])
     }
 
     /// EMV Book 2, tables 19 and 22: the cryptogram comes in the signature, with the hash over both commands' data and the
@@ -372,7 +375,7 @@ struct CardSignatureTests {
     ) async throws {
         let (send, read) = try readChip("emv-cda")
         var card = read
-        #expect(card.answers[0] == (try hex("77 0E 82 02 1980 94 08 10010101 20010200", "9000")))
+        expectEqual(card.answers[0], try hex("77 0E 82 02 1980 94 08 10010101 20010200", "9000"))
         let command = CardEMVTests.generateAC(p1, amount: amount)
         card.answers.append(try send(command))
         let before = try hex("9F27 01 \(cid) 9F36 02 0011")
@@ -389,9 +392,9 @@ struct CardSignatureTests {
             .init(modulus: icc.modulus, exponent: [1, 0, 1], bytes: card[0x9F4B], rest: [0x11, 0x22, 0x33, 0x44])
         ])
         #expect(block[0].hasPrefix("6A" + "05" + "01" + "26" + "08"))
-        #expect(
-            block[0].dropFirst(10 + 16)
-                == cid + cryptogram + hash.output.prefix(40) + Self.filling(144 - 25 - 38) + " hash BC")
+        expectEqual(
+            block[0].dropFirst(10 + 16),
+            cid + cryptogram + hash.output.prefix(40) + Self.filling(144 - 25 - 38) + " hash BC")
     }
 
     /// An AAC is never signed, and without the request there is no signature.
@@ -400,11 +403,11 @@ struct CardSignatureTests {
     ])
     func notCombined(p1: String, cvr: String, cid: String, cryptogram: String) throws {
         let (send, _) = try readChip("emv-cda")
-        #expect(try send(CardEMVTests.generateAC("48", amount: "000000001234")) == "6A86")
-        #expect(
-            try send(CardEMVTests.generateAC(p1, amount: "000000001234"))
-                == hex(
-                    "77 29 9F27 01 \(cid) 9F36 02 0011 9F26 08 \(cryptogram)",
-                    "9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF", "90 00"))
+        try expectEqual(send(CardEMVTests.generateAC("48", amount: "000000001234")), "6A86")
+        try expectEqual(
+            send(CardEMVTests.generateAC(p1, amount: "000000001234")),
+            hex(
+                "77 29 9F27 01 \(cid) 9F36 02 0011 9F26 08 \(cryptogram)",
+                "9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF", "90 00"))
     }
 }

@@ -26,15 +26,15 @@ import Testing
     @Test func publishedDigest() throws {
         let storage = DataStorage(
             identifier: try [UInt8](hex: "5168624300900697"), summary: try [UInt8](hex: Self.summary), availability: 0)
-        #expect(storage.partialKey.hex == "66887C5600B47C5600B40CC2")
+        expectEqual(storage.partialKey.hex, "66887C5600B47C5600B40CC2")
         let (input, owner) = (try [UInt8](hex: Self.summary), try [UInt8](hex: Self.known))
-        #expect(storage.digest(of: input, owner, control: 0x80)?.hex == "659C8EBFAA816DB5")
-        #expect(storage.digest(of: input, owner, control: 0x40)?.hex == "659C8EBFAA816DB5")
+        expectEqual(storage.digest(of: input, owner, control: 0x80)?.hex, "659C8EBFAA816DB5")
+        expectEqual(storage.digest(of: input, owner, control: 0x40)?.hex, "659C8EBFAA816DB5")
         // Both permanent and volatile: no operator.
-        #expect(
-            storage.digest(of: input, owner, control: 0xC0)
-                == storage.digest(of: input, [0, 0, 0, 0, 0, 0, 0, 0], control: 0x80))
-        #expect(storage.digest(of: [1], owner, control: 0x80) == nil)
+        expectEqual(
+            storage.digest(of: input, owner, control: 0xC0),
+            storage.digest(of: input, [0, 0, 0, 0, 0, 0, 0, 0], control: 0x80))
+        expectEqual(storage.digest(of: [1], owner, control: 0x80), nil)
     }
 
     /// The same, two captures of OWHF1, the second with everything another.
@@ -51,7 +51,7 @@ import Testing
             after: DataStorage.Circumstances(
                 amount: try [UInt8](hex: amount), currency: try [UInt8](hex: currency), referenceControl: control,
                 unpredictableNumber: [0x11, 0x22, 0x33, 0x44], storageNumber: try [UInt8](hex: storageNumber)))
-        #expect(summary?.hex == expected)
+        expectEqual(summary?.hex, expected)
     }
 
     // MARK: Reading
@@ -65,20 +65,20 @@ import Testing
                 "9F38069F5C089F1A02" + "BF0C129F5D03010100" + "9F5E09541333008901043401"))
         let own = try send(options(Self.known))
         let number = own.dropFirst(own.count - 44).prefix(8)
-        #expect(
-            own
-                == (try hex(
-                    "77 30 82 02 1980 94 08 10010101 20010200 9F7D 08 \(Self.summary)", "9F7F 04 \(number)",
-                    "9F6F 01 80 9F54 09 74656E207269646573", "9000")))
+        expectEqual(
+            own,
+            try hex(
+                "77 30 82 02 1980 94 08 10010101 20010200 9F7D 08 \(Self.summary)", "9F7F 04 \(number)",
+                "9F6F 01 80 9F54 09 74656E207269646573", "9000"))
         _ = try send(CardEMVTests.selectMastercard)
         let other = try send(options(Self.stranger))
         #expect(
             other.hasPrefix(
                 try hex("77 24 82 02 1980 94 08 10010101 20010200 9F7D 08 \(Self.summary) 9F5F 01 C0 9F7F 04")))
         _ = try send(CardEMVTests.selectMastercard)
-        #expect(
-            try send(options("0000000000000000")) == hex("77 0E 82 02 1980 94 08 10010101 20010200", "9000"))
-        #expect(try send(generateAC("90", String(repeating: "00", count: 17))) == "6700")
+        try expectEqual(
+            send(options("0000000000000000")), hex("77 0E 82 02 1980 94 08 10010101 20010200", "9000"))
+        try expectEqual(send(generateAC("90", String(repeating: "00", count: 17))), "6700")
         #expect(try send(generateAC("90")).hasPrefix("7781A29F270180"))
     }
 
@@ -119,12 +119,12 @@ import Testing
         let next = "AABBCCDDEEFF0011"
         let first = try await write(send, Self.known, "\(Self.summary) \(next) 80 0102030405")
         #expect(first.answer.hasPrefix("7781A29F270140"))
-        #expect(first.dynamicData.count == 2 * 54)
+        expectEqual(first.dynamicData.count, 2 * 54)
         #expect(first.dynamicData.dropFirst(18).hasPrefix("40" + "50A0796D7B58A922"))
         #expect(first.dynamicData.dropFirst(2 * 38).prefix(16) == Self.summary)
         let after = String(first.dynamicData.suffix(16))
         let expected = try await summary(Self.summary, number: first.number, p1: 0x50)
-        #expect(after == expected)
+        expectEqual(after, expected)
         _ = try send(CardEMVTests.selectMastercard)
         let read = try send(options(Self.known))
         #expect(read.contains("9F7D08" + after) && read.contains("9F54050102030405"))
@@ -198,7 +198,7 @@ import Testing
             print(xor(xor(des(key + right + number[2:], two), one), two).hex().upper())
             """
         let outcome = try await Program.run(["python3", "-c", program, before, number, "\(p1)"])
-        #expect(outcome.status == 0, "\(outcome)")
+        expectEqual(outcome.status, 0, "\(outcome)")
         return String(outcome.output.prefix(16))
     }
 
@@ -214,6 +214,6 @@ import Testing
         let error = #expect(throws: CardFileError.self) {
             try CardFile(parsing: text.replacing(old, with: new))
         }
-        #expect(error?.reason.contains(reason) == true, "\(error?.reason ?? "")")
+        expectEqual(error?.reason.contains(reason), true, "\(error?.reason ?? "")")
     }
 }

@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Parameters of card files, variants of cards, and what a card does wrong by its file.
@@ -17,13 +18,13 @@ import Testing
 
     @Test func variantsSetParameters() throws {
         let text = "variant visa-offline {\n ctq 8000   # online PIN\n offline never\n}"
-        #expect(try CardFile(parsing: text).summary == "Visa, offline with fDDA")
+        try expectEqual(CardFile(parsing: text).summary, "Visa, offline with fDDA")
         let send = try CardSession(file: text)
         _ = try send(CardEMVTests.selectVisa)
         let answer = try send(CardSignatureTests.offlineGPO)
         #expect(answer.contains("9F6C028000"))
         #expect(answer.contains("9F270180"))
-        #expect(try CardFile(parsing: "variant visa \"mine\" {\n}").summary == "mine")
+        try expectEqual(CardFile(parsing: "variant visa \"mine\" {\n}").summary, "mine")
     }
 
     @Test(arguments: [
@@ -40,8 +41,8 @@ import Testing
         ("variant visa {\n offline $offline\n}", 1, "offline never, offline up-to AMOUNT"),
     ])
     func variantErrors(text: String, line: Int, reason: String) {
-        #expect(error(text)?.line == line)
-        #expect(error(text)?.reason.contains(reason) == true, "\(String(describing: error(text)))")
+        expectEqual(error(text)?.line, line)
+        expectEqual(error(text)?.reason.contains(reason), true, "\(String(describing: error(text)))")
     }
 
     private static let radio = "type-a {\n uid 01020304\n atqa 0004\n sak 20\n ats 01\n }"
@@ -60,8 +61,8 @@ import Testing
     ])
     func parameterErrors(text: String, line: Int, reason: String) {
         let found = error("card emv {\n\(Self.radio)\n\(text)}")
-        #expect(found?.line == line)
-        #expect(found?.reason.contains(reason) == true, "\(String(describing: found))")
+        expectEqual(found?.line, line)
+        expectEqual(found?.reason.contains(reason), true, "\(String(describing: found))")
     }
 
     /// What parameters add is bounded.
@@ -69,10 +70,10 @@ import Testing
         let value = String(repeating: "00 ", count: 1000)
         let uses = (0..<40).map { "bytes $a # \($0)\n" }.joined()
         let found = error("card emv {\n\(Self.radio)\nparameter a \(value)\nppse {\n\(uses)}\n}")
-        #expect(found?.line == 31)
-        #expect(found?.reason.contains("65536") == true)
+        expectEqual(found?.line, 31)
+        expectEqual(found?.reason.contains("65536"), true)
         let application = { "application A0000000\(10 + $0) {\n}\n" }
-        #expect(error("card emv {\n\(Self.radio)\n\((0..<33).map(application).joined())}")?.line == 72)
+        expectEqual(error("card emv {\n\(Self.radio)\n\((0..<33).map(application).joined())}")?.line, 72)
     }
 
     /// A parameter stands for any number of words wherever an argument may stand, quoted text apart.
@@ -105,12 +106,12 @@ import Testing
                 }
                 }
                 """)
-        #expect(
-            try send(CardEMVTests.selectVisa)
-                == hex("6F 1F 84 07 A0000000031010 A5 14 50 04 41204243 9F38 03 9F0206 5F50 05 2474657874", "9000"))
-        #expect(
-            try send("80 A8 00 00 08 83 06 000000000100 00") == hex("77 0A 9F27 01 40 94 04 18010100", "9000"))
-        #expect(try send("00 B2 01 1C 00") == hex("70 03 9F08 00", "9000"))
+        try expectEqual(
+            send(CardEMVTests.selectVisa),
+            hex("6F 1F 84 07 A0000000031010 A5 14 50 04 41204243 9F38 03 9F0206 5F50 05 2474657874", "9000"))
+        try expectEqual(
+            send("80 A8 00 00 08 83 06 000000000100 00"), hex("77 0A 9F27 01 40 94 04 18010100", "9000"))
+        try expectEqual(send("00 B2 01 1C 00"), hex("70 03 9F08 00", "9000"))
     }
 
     // MARK: What a card does wrong
@@ -141,24 +142,24 @@ import Testing
 
     @Test func truncatedAnswers() throws {
         let card = try card("truncate gpo 5\n truncate select 0")
-        #expect(try exchange(card, CardEMVTests.selectVisa) == "9000")
-        #expect(try exchange(card, Self.options) == "7709820200" + "9000")
-        #expect(try exchange(card, "80 CA 9F 36 00") == "6A88")
-        #expect(error("card emv {\n\(Self.radio)\ntruncate gpo 257\n}")?.reason.contains("0...256") == true)
-        #expect(error("card emv {\n\(Self.radio)\ntruncate gpo 5 6\n}")?.reason.contains("COMMAND BYTES") == true)
-        #expect(error("card emv {\n\(Self.radio)\ntruncate gpo 5\ntruncate gpo 5\n}")?.line == 9)
-        #expect(error("card emv {\n\(Self.radio)\ntruncate 80A8 5\n}")?.reason.contains("one of select") == true)
+        try expectEqual(exchange(card, CardEMVTests.selectVisa), "9000")
+        try expectEqual(exchange(card, Self.options), "7709820200" + "9000")
+        try expectEqual(exchange(card, "80 CA 9F 36 00"), "6A88")
+        expectEqual(error("card emv {\n\(Self.radio)\ntruncate gpo 257\n}")?.reason.contains("0...256"), true)
+        expectEqual(error("card emv {\n\(Self.radio)\ntruncate gpo 5 6\n}")?.reason.contains("COMMAND BYTES"), true)
+        expectEqual(error("card emv {\n\(Self.radio)\ntruncate gpo 5\ntruncate gpo 5\n}")?.line, 9)
+        expectEqual(error("card emv {\n\(Self.radio)\ntruncate 80A8 5\n}")?.reason.contains("one of select"), true)
     }
 
     @Test func delays() throws {
         let card = try card("delay gpo 1500\n delay read-record 20")
-        #expect(card.processingTime(of: try [UInt8](hex: Self.options)) == .milliseconds(1500))
-        #expect(card.processingTime(of: try [UInt8](hex: "00 B2 01 0C 00")) == .milliseconds(20))
-        #expect(card.processingTime(of: try [UInt8](hex: CardEMVTests.selectVisa)) == .zero)
-        #expect(card.processingTime(of: [0x80]) == .zero)
-        #expect(try #require(VirtualCards.named("ntag213")).processingTime(of: [0x30, 0x00]) == .zero)
-        #expect(error("card emv {\n\(Self.radio)\ndelay gpo 600001\n}")?.reason.contains("0...600000") == true)
-        #expect(error("card emv {\n\(Self.radio)\ndelay gpo\n}")?.reason.contains("MILLISECONDS") == true)
+        expectEqual(card.processingTime(of: try [UInt8](hex: Self.options)), .milliseconds(1500))
+        expectEqual(card.processingTime(of: try [UInt8](hex: "00 B2 01 0C 00")), .milliseconds(20))
+        expectEqual(card.processingTime(of: try [UInt8](hex: CardEMVTests.selectVisa)), .zero)
+        expectEqual(card.processingTime(of: [0x80]), .zero)
+        try expectEqual(#require(VirtualCards.named("ntag213")).processingTime(of: [0x30, 0x00]), .zero)
+        expectEqual(error("card emv {\n\(Self.radio)\ndelay gpo 600001\n}")?.reason.contains("0...600000"), true)
+        expectEqual(error("card emv {\n\(Self.radio)\ndelay gpo\n}")?.reason.contains("MILLISECONDS"), true)
     }
 
     /// The reader lets the time pass that a card takes, and the time goes with the answer to that command only.
@@ -173,9 +174,9 @@ import Testing
                 endpoint: 0x02, [0x6F, UInt8(data.count), 0, 0, 0, 0, 0, 0, 0, 0] + data)
             return bus.events().compactMap { if case .ready(0x82, _, let delay) = $0 { delay } else { nil } }
         }
-        #expect(delay(CardEMVTests.selectVisa) == [.zero])
-        #expect(delay(command) == [.milliseconds(1500)])
-        #expect(delay(CardEMVTests.selectVisa) == [.zero])
+        expectEqual(delay(CardEMVTests.selectVisa), [.zero])
+        expectEqual(delay(command), [.milliseconds(1500)])
+        expectEqual(delay(CardEMVTests.selectVisa), [.zero])
     }
 
     /// Refused until the card has left the field and come back; then one time it goes well.
@@ -183,13 +184,13 @@ import Testing
         let card = try card("", application: "status gpo 6986 until-presented-again")
         for _ in 0..<2 {
             _ = try exchange(card, CardEMVTests.selectVisa)
-            #expect(try exchange(card, Self.options) == "6986")
-            #expect(try exchange(card, Self.options) == "6986")
+            try expectEqual(exchange(card, Self.options), "6986")
+            try expectEqual(exchange(card, Self.options), "6986")
             card.reset()
             _ = try exchange(card, CardEMVTests.selectVisa)
             #expect(try exchange(card, Self.options).hasSuffix("9000"))
             _ = try exchange(card, CardEMVTests.selectVisa)
-            #expect(try exchange(card, Self.options) == "6986")
+            try expectEqual(exchange(card, Self.options), "6986")
             card.reset()
             card.reset()
             _ = try exchange(card, CardEMVTests.selectVisa)
@@ -198,25 +199,25 @@ import Testing
         }
         // Presented anew without having been refused, it refuses.
         _ = try exchange(card, CardEMVTests.selectVisa)
-        #expect(try exchange(card, Self.options) == "6986")
+        try expectEqual(exchange(card, Self.options), "6986")
     }
 
     @Test func observed() throws {
         let card = ObservedCard(try card(""))
         #expect(card.exchanges.isEmpty)
         _ = card.exchange(try [UInt8](hex: CardEMVTests.selectVisa))
-        #expect(card.exchange([0x80, 0xA8]) == [0x67, 0x00])
-        #expect(card.exchanges.map(\.command.count) == [13, 2])
-        #expect(card.exchanges.last?.response == [0x67, 0x00])
+        expectEqual(card.exchange([0x80, 0xA8]), [0x67, 0x00])
+        expectEqual(card.exchanges.map(\.command.count), [13, 2])
+        expectEqual(card.exchanges.last?.response, [0x67, 0x00])
         card.reset()
-        #expect(card.exchanges.count == 2)
+        expectEqual(card.exchanges.count, 2)
         card.forget()
         #expect(card.exchanges.isEmpty)
         let mute = ObservedCard(try #require(VirtualCards.named("ntag213")))
-        #expect(mute.exchange([0x00, 0xA4, 0x04, 0x00]) == nil)
-        #expect(mute.exchanges.map(\.response) == [nil])
-        #expect(mute.exchangeNative([0x30, 0x00])?.count == 16)
-        #expect(mute.radio == VirtualCards.named("ntag213")?.radio)
+        expectEqual(mute.exchange([0x00, 0xA4, 0x04, 0x00]), nil)
+        expectEqual(mute.exchanges.map(\.response), [nil])
+        expectEqual(mute.exchangeNative([0x30, 0x00])?.count, 16)
+        expectEqual(mute.radio, VirtualCards.named("ntag213")?.radio)
     }
 
     // MARK: Names
@@ -235,13 +236,13 @@ import Testing
         _ = try send("80 A8 00 00 02 83 00 00")
         #expect(try send("00 B2 01 0C 00").contains("5F2403311231"))
         #expect(try send("00 A4 04 02 07 A0000000041010 00").contains("8409A00000000410104D01"))
-        #expect(
+        expectEqual(
             error(
                 "card emv {\n\(Self.radio)\napplication A0000000041010 {\nextended-selection 00112233445566778899\n}\n}"
             )?
-            .reason.contains("16 bytes") == true)
+            .reason.contains("16 bytes"), true)
         let application = "application A0000000041010 {\nextended-selection 01\nprocessing-options 77 {\n}\n}\n"
-        #expect(error("card emv {\n\(Self.radio)\n\(application)\(application)}")?.line == 13)
+        expectEqual(error("card emv {\n\(Self.radio)\n\(application)\(application)}")?.line, 13)
     }
 
     /// A reader that knows the beginning of two AIDs finds both, in the order of the card.
@@ -249,7 +250,7 @@ import Testing
         let send = try CardSession("multi")
         #expect(try send("00 A4 04 00 07 A0000000031010 00").contains("8408A000000003101001"))
         #expect(try send("00 A4 04 02 07 A0000000031010 00").contains("8408A000000003101002"))
-        #expect(try send("00 A4 04 02 07 A0000000031010 00") == "6A82")
+        try expectEqual(send("00 A4 04 02 07 A0000000031010 00"), "6A82")
         #expect(try send("00 A4 04 00 08 A0000000031010 02 00").contains("8408A000000003101002"))
     }
 }

@@ -55,8 +55,7 @@ import Testing
 
     /// The built-in phone with the nonces and keys of the exchange.
     private func phone(
-        _ parameters: String = "message \"2018\"", smartTap statements: String = "", collector: String = "",
-        clock: SetClock? = nil
+        _ parameters: String = "message \"2018\"", smartTap statements: String = "", collector: String = ""
     ) throws -> WalletPhone {
         var text = try #require(VirtualCards.all.first { $0.name == "phone-google" }).text
         for line in parameters.split(separator: "\n") {
@@ -76,8 +75,7 @@ import Testing
         text = text.replacing("collector 20180608 {", with: "collector 20180608 {\n\(collector)")
         let file = try CardFile(parsing: text)
         guard case .emv(let personality, let phone?) = file.kind else { throw CardError(.other, "no phone") }
-        return WalletPhone(
-            phone, over: EMVCard(radio: file.radio, personality: personality), clock: { clock?.now ?? .now })
+        return WalletPhone(phone, over: EMVCard(radio: file.radio, personality: personality))
     }
 
     private func status(_ answer: [UInt8]?) -> String? { answer?.suffix(2).hex(separator: " ") }
@@ -87,30 +85,30 @@ import Testing
     @Test("The universal name is answered as in a trace of kormax', but for what is drawn")
     func universal() throws {
         let answer = try #require(try phone().exchange(Self.universal))
-        #expect(
-            answer
-                == bytes(
-                    """
-                    6F8184500A416E64726F6964506179C0020001C108CC00000000008080C220\(Exchange.nonce)C321\(Exchange.key)\
-                    A523BF0C20611E4F09A000000476D0000111870101730EDF6D020000DF4D020001DF620103 9000
-                    """))
-        #expect(answer.count == 135 + 2)
+        expectEqual(
+            answer,
+            bytes(
+                """
+                6F8184500A416E64726F6964506179C0020001C108CC00000000008080C220\(Exchange.nonce)C321\(Exchange.key)\
+                A523BF0C20611E4F09A000000476D0000111870101730EDF6D020000DF4D020001DF620103 9000
+                """))
+        expectEqual(answer.count, 135 + 2)
     }
 
     @Test("Smart Tap's own name is answered as in the trace, with the same nonce")
     func own() throws {
         let phone = try phone()
         for name in [Self.universal, Self.smartTap] { _ = phone.exchange(name) }
-        #expect(
-            phone.exchange(Self.smartTap)
-                == bytes("0000 0001 DC 03 21 03 6D646E 6D646E 04 \(Exchange.nonce) 9000"))
+        expectEqual(
+            phone.exchange(Self.smartTap),
+            bytes("0000 0001 DC 03 21 03 6D646E 6D646E 04 \(Exchange.nonce) 9000"))
     }
 
     @Test("A built-in phone draws nonce and key for each session, and keeps both in it")
     func drawn() throws {
         let phone = try walletPhone("phone-google")
         let first = phone.exchange(Self.universal)
-        #expect(phone.exchange(Self.universal) == first)
+        expectEqual(phone.exchange(Self.universal), first)
         phone.reset()
         #expect(phone.exchange(Self.universal) != first)
     }
@@ -118,16 +116,16 @@ import Testing
     @Test("An older phone has to be selected a second time, and says so by what it lacks")
     func second() throws {
         let phone = try phone(smartTap: "second-select")
-        #expect(
-            phone.exchange(Self.universal)
-                == bytes(
-                    """
-                    6F35 500A416E64726F6964506179 C0020001 \
-                    A523BF0C20611E4F09A000000476D0000111870101730EDF6D020000DF4D020001DF620102 9000
-                    """))
-        #expect(phone.exchange(Exchange.negotiate) == [0x6E, 0x00], "the payment card knows no such class")
+        expectEqual(
+            phone.exchange(Self.universal),
+            bytes(
+                """
+                6F35 500A416E64726F6964506179 C0020001 \
+                A523BF0C20611E4F09A000000476D0000111870101730EDF6D020000DF4D020001DF620102 9000
+                """))
+        expectEqual(phone.exchange(Exchange.negotiate), [0x6E, 0x00], "the payment card knows no such class")
         _ = phone.exchange(Self.smartTap)
-        #expect(phone.exchange(Exchange.negotiate) == Exchange.negotiated)
+        expectEqual(phone.exchange(Exchange.negotiate), Exchange.negotiated)
     }
 
     // MARK: The exchange
@@ -136,12 +134,12 @@ import Testing
     func synthetic() throws {
         let phone = try phone()
         _ = phone.exchange(Self.universal)
-        #expect(phone.exchange(Exchange.negotiate) == Exchange.negotiated)
+        expectEqual(phone.exchange(Exchange.negotiate), Exchange.negotiated)
         // The terminal knows zlib.
-        #expect(phone.exchange(Exchange.getData) == Exchange.compressed)
+        expectEqual(phone.exchange(Exchange.getData), Exchange.compressed)
         var request = Exchange.getData
         request[request.count - 6] = 0x00
-        #expect(phone.exchange(request) == Exchange.plain)
+        expectEqual(phone.exchange(request), Exchange.plain)
     }
 
     @Test("An answer that is too long comes in parts", arguments: [16, 50, 115])
@@ -152,16 +150,16 @@ import Testing
         while answer.suffix(2) == [0x91, 0x00] {
             answer = answer.dropLast(2) + (try #require(phone.exchange(Self.more)))
         }
-        #expect(answer == Exchange.negotiated)
+        expectEqual(answer, Exchange.negotiated)
         var count = 0
         answer = try #require(phone.exchange(Exchange.getData))
         while answer.suffix(2) == [0x91, 0x00] {
             count += 1
-            #expect(answer.count == size * count + 2)
+            expectEqual(answer.count, size * count + 2)
             answer = answer.dropLast(2) + (try #require(phone.exchange(Self.more)))
         }
         #expect(answer == Exchange.compressed && count == (119 - 1) / size)
-        #expect(status(phone.exchange(Self.more)) == "94 04")
+        expectEqual(status(phone.exchange(Self.more)), "94 04")
     }
 
     // MARK: Refusals
@@ -183,16 +181,16 @@ import Testing
         _ = phone.exchange(Self.universal)
         var command = Exchange.negotiate
         command[position] ^= 0x10
-        #expect(status(phone.exchange(command)) == expected)
-        #expect(status(phone.exchange(Exchange.getData)) == "95 00", "no session")
+        expectEqual(status(phone.exchange(command)), expected)
+        expectEqual(status(phone.exchange(Exchange.getData)), "95 00", "no session")
     }
 
     @Test("A signature that was made before is told apart from a live one")
     func signedBefore() throws {
         let phone = try phone()
         _ = phone.exchange(Self.universal)
-        #expect(phone.exchange(Exchange.signedBefore) == Exchange.negotiated.dropLast(2) + [0x90, 0x02])
-        #expect(status(phone.exchange(Exchange.getData)) == "90 00")
+        expectEqual(phone.exchange(Exchange.signedBefore), Exchange.negotiated.dropLast(2) + [0x90, 0x02])
+        expectEqual(status(phone.exchange(Exchange.getData)), "90 00")
     }
 
     @Test(
@@ -204,17 +202,18 @@ import Testing
     func order(_ command: String, _ expected: String) throws {
         let phone = try phone()
         _ = phone.exchange(Self.universal)
-        #expect(status(phone.exchange(bytes(command))) == expected)
+        expectEqual(status(phone.exchange(bytes(command))), expected)
     }
 
     @Test("Passes before the terminal has proved itself, and after another application was selected")
     func withoutSession() throws {
         let phone = try phone()
         _ = phone.exchange(Self.universal)
-        #expect(status(phone.exchange(Exchange.getData)) == "95 00")
+        expectEqual(status(phone.exchange(Exchange.getData)), "95 00")
         _ = phone.exchange(Exchange.negotiate)
-        #expect(status(phone.exchange(bytes("00 A4 04 00 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 00"))) == "90 00")
-        #expect(phone.exchange(Exchange.getData) == [0x6E, 0x00])
+        expectEqual(
+            status(phone.exchange(bytes("00 A4 04 00 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 00"))), "90 00")
+        expectEqual(phone.exchange(Exchange.getData), [0x6E, 0x00])
     }
 
     /// proxmark3 goes on from the answer; kormax counts requests and answers alike.
@@ -228,9 +227,9 @@ import Testing
         var (negotiate, getData) = (Exchange.negotiate, Exchange.getData)
         (negotiate[27], getData[27]) = (first, second)
         let answer = try #require(phone.exchange(negotiate))
-        #expect(Array(answer[20...21]) == [first + 1, 0x01])
+        expectEqual(Array(answer[20...21]), [first + 1, 0x01])
         let data = try #require(phone.exchange(getData))
-        #expect(Array(data[20...21]) == [second + 1, expected])
+        expectEqual(Array(data[20...21]), [second + 1, expected])
         #expect(status(data) == "90 00" && (data.count > 30) == (expected == 0x01))
     }
 
@@ -276,7 +275,7 @@ import Testing
         let outer = try #require(SmartTapRecord.parse(answer.dropLast(2)))
         let content = try #require(SmartTapRecord.parse(outer[0].payload))
         let bundle = try #require(content["reb"])
-        #expect(bundle.first == 0x01)
+        expectEqual(bundle.first, 0x01)
         let sealed = bundle.dropFirst(13).dropLast(32)
         let counter = Array(bundle[1..<13]) + [0, 0, 0, 0]
         let cipher = try #require(AES(bytes("ACC7F5122FE99EE6C20E98796A1121CD")))
@@ -299,12 +298,12 @@ import Testing
         while answer.suffix(2) == [0x91, 0x00] {
             answer = answer.dropLast(2) + (try #require(phone.exchange(Self.more)))
         }
-        #expect(status(answer) == word)
+        expectEqual(status(answer), word)
         let passes = try objects(answer).map { try #require(SmartTapRecord.parse($0.payload)) }
-        #expect(passes.map { $0[1].name } == expected)
+        expectEqual(passes.map { $0[1].name }, expected)
         #expect(passes.allSatisfy { $0[0].name == "i" && $0[0].payload.count == 6 })
         if let event = passes.first(where: { $0[1].name == "et" }) {
-            #expect(event[0].payload == bytes("04 02 00000007"))
+            expectEqual(event[0].payload, bytes("04 02 00000007"))
             let fields = try #require(SmartTapRecord.parse(event[1].payload))
             #expect(fields["n"] == bytes("00 45") && fields["gate"] == bytes("00 37"))
         }
@@ -317,7 +316,7 @@ import Testing
         let phone = try phone()
         _ = phone.exchange(Self.universal)
         _ = phone.exchange(Exchange.negotiate)
-        #expect(phone.exchange(request(services: services, capabilities: capabilities)) == [0x90, 0x01])
+        expectEqual(phone.exchange(request(services: services, capabilities: capabilities)), [0x90, 0x01])
     }
 
     @Test(
@@ -340,7 +339,7 @@ import Testing
             phone.reset()
             _ = phone.exchange(Self.universal)
             _ = phone.exchange(Exchange.negotiate)
-            #expect(phone.exchange(Exchange.getData)?.suffix(2) == expected[...])
+            expectEqual(phone.exchange(Exchange.getData)?.suffix(2), expected[...])
         }
     }
 
@@ -351,9 +350,9 @@ import Testing
         let record = SmartTapRecord(
             "spr", [0x00, 0x01] + SmartTapRecord.message([SmartTapRecord("ses", bytes("0102030405060708 05 01"))]))
         let data = SmartTapRecord.message([record])
-        #expect(
-            phone.exchange([0x90, 0x52, 0x00, 0x00, UInt8(data.count)] + data + [0x00])
-                == bytes("D4 03 10 70 73 72 D4 03 0A 73 65 73 01 02 03 04 05 06 07 08 06 01 90 00"))
+        expectEqual(
+            phone.exchange([0x90, 0x52, 0x00, 0x00, UInt8(data.count)] + data + [0x00]),
+            bytes("D4 03 10 70 73 72 D4 03 0A 73 65 73 01 02 03 04 05 06 07 08 06 01 90 00"))
     }
 
     @Test("An Android phone answers the first request, and polling frames leave it as it is")
@@ -370,7 +369,7 @@ import Testing
             "", "D4", "D4 03 01 61 62 63", "54 01 00 61", "F4 01 00 61", "94 01 00 61", "D4 01 00 61 00",
             "C4 01 00 00 00 61",
         ])
-    func records(_ message: String) { #expect(SmartTapRecord.parse(bytes(message)) == nil) }
+    func records(_ message: String) { expectEqual(SmartTapRecord.parse(bytes(message)), nil) }
 
     @Test("No command breaks a phone, and no answer is longer than a part")
     func hostile() throws {

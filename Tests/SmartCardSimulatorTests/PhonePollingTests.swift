@@ -1,26 +1,15 @@
 import SmartCard
-import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardSimulator
 
-/// A clock that a test sets.
-final class SetClock: Sendable {
-    private let time = Mutex(ContinuousClock.now)
-
-    var now: ContinuousClock.Instant { time.withLock { $0 } }
-    func advance(by duration: Duration) { time.withLock { $0 += duration } }
-}
-
-/// A built-in phone with parameters of its own, and with a clock.
-func walletPhone(
-    _ name: String, _ parameters: String = "", clock: SetClock? = nil
-) throws -> WalletPhone {
+/// A built-in phone with parameters of its own.
+func walletPhone(_ name: String, _ parameters: String = "") throws -> WalletPhone {
     let file = try CardFile(parsing: "variant \(name) {\n\(parameters)\n}")
     guard case .emv(let personality, let phone?) = file.kind else { throw CardError(.other, "no phone") }
-    return WalletPhone(
-        phone, over: EMVCard(radio: file.radio, personality: personality), clock: { clock?.now ?? .now })
+    return WalletPhone(phone, over: EMVCard(radio: file.radio, personality: personality))
 }
 
 /// What phones make of frames: enhanced contactless polling, as kormax describes it, and the frames that proxmark3 has sniffed.
@@ -42,9 +31,9 @@ func walletPhone(
     @Test("Each published frame has its checksums and its meaning", arguments: frames)
     func published(_ frame: (frame: String, crcA: String, crcB: String, wish: PhonePolling.Wish)) {
         let content = bytes(frame.frame)
-        #expect(RadioChecksum.a(content) == bytes(frame.crcA))
-        #expect(RadioChecksum.b(content) == bytes(frame.crcB))
-        #expect(PhonePolling.Wish(content) == frame.wish)
+        expectEqual(RadioChecksum.a(content), bytes(frame.crcA))
+        expectEqual(RadioChecksum.b(content), bytes(frame.crcB))
+        expectEqual(PhonePolling.Wish(content), frame.wish)
     }
 
     @Test(
@@ -52,7 +41,7 @@ func walletPhone(
         arguments: [
             "", "6A", "6A 01 00 00", "6A 01 00 00 00 00", "6A 03 00 00 00", "6A 02 C8 01 00 03", "26", "6B 01 00 00 00",
         ])
-    func malformed(_ frame: String) { #expect(PhonePolling.Wish(bytes(frame)) == nil) }
+    func malformed(_ frame: String) { expectEqual(PhonePolling.Wish(bytes(frame)), nil) }
 
     private static let requests: [Character: RadioFrame] = [
         "A": RadioFrame(.typeA, [0x26]), "B": RadioFrame(.typeB, [0x05, 0x00, 0x00]),
@@ -70,7 +59,7 @@ func walletPhone(
         let answer = loop.enumerated().first { _, technology in
             phone.notice(.frame(Self.requests[technology] ?? RadioFrame(.typeA, []))) && technology == "A"
         }
-        #expect(answer.map { $0.offset + 1 } == answered)
+        expectEqual(answer.map { $0.offset + 1 }, answered)
     }
 
     /// Polls with one frame until the phone answers, eight times at most.
@@ -103,48 +92,46 @@ func walletPhone(
         ] as [(String, String?, String?, String?)])
     func selection(_ screen: String, _ frame: String?, _ passes: String?, _ directory: String?) throws {
         let phone = try walletPhone("phone-apple", "screen \(screen)")
-        #expect(poll(phone, frame) == (passes == nil ? nil : 4))
-        #expect(status(phone, Self.selectPasses) == passes)
-        #expect(status(phone, Self.selectDirectory) == directory)
-        #expect(phone.answersAnyReader == (screen != "closed"))
+        expectEqual(poll(phone, frame), passes == nil ? nil : 4)
+        expectEqual(status(phone, Self.selectPasses), passes)
+        expectEqual(status(phone, Self.selectDirectory), directory)
+        expectEqual(phone.answersAnyReader, screen != "closed")
     }
 
     @Test(
-        "A field that drops for a moment is forgiven, for transit for longer",
+        "A field that drops for a moment is forgiven, for transit for longer", .simulatedTime,
         arguments: [
             ("6A 01 00 00 00", 300, 1), ("6A 01 00 00 00", 301, 4),
             ("6A 02 C8 01 00 03 00 02 79 00 00 00 00", 750, 1), ("6A 02 C8 01 00 03 00 02 79 00 00 00 00", 751, 4),
         ])
-    func grace(_ frame: String, _ gap: Int, _ answered: Int) throws {
-        let clock = SetClock()
-        let phone = try walletPhone("phone-apple", clock: clock)
+    func grace(_ frame: String, _ gap: Int, _ answered: Int) async throws {
+        let phone = try walletPhone("phone-apple")
         _ = phone.notice(.fieldOn)
-        #expect(poll(phone, frame) == 4)
+        expectEqual(poll(phone, frame), 4)
         _ = phone.notice(.fieldOff)
-        clock.advance(by: .milliseconds(gap))
+        try await Time.sleep(for: .milliseconds(gap))
         _ = phone.notice(.fieldOn)
-        #expect(poll(phone, frame) == answered)
+        expectEqual(poll(phone, frame), answered)
         #expect(!phone.isDone)
     }
 
-    @Test("A phone is done after DESELECT and a field that drops, and makes up its mind anew")
-    func done() throws {
-        let clock = SetClock()
-        let phone = try walletPhone("phone-apple", clock: clock)
+    @Test("A phone is done after DESELECT and a field that drops, and makes up its mind anew", .simulatedTime)
+    func done() async throws {
+        let phone = try walletPhone("phone-apple")
         _ = phone.notice(.fieldOn)
-        #expect(poll(phone, "6A 01 00 00 02") == 4)
-        #expect(status(phone, Self.selectPasses) == "90 00")
+        expectEqual(poll(phone, "6A 01 00 00 02"), 4)
+        expectEqual(status(phone, Self.selectPasses), "90 00")
         _ = phone.notice(.deselect)
         #expect(!phone.isDone)
         _ = phone.notice(.fieldOff)
         #expect(phone.isDone)
         _ = phone.notice(.fieldOn)
         _ = phone.notice(.fieldOff)
-        clock.advance(by: .seconds(1))
+        try await Time.sleep(for: .seconds(1))
         _ = phone.notice(.fieldOn)
         #expect(phone.isDone, "until the next session")
-        #expect(poll(phone, "6A 01 00 00 03") == 4)
-        #expect(status(phone, Self.selectPasses) == "6A 82", "the wish is the new one")
+        expectEqual(poll(phone, "6A 01 00 00 03"), 4)
+        expectEqual(status(phone, Self.selectPasses), "6A 82", "the wish is the new one")
         #expect(!phone.isDone)
     }
 
@@ -153,20 +140,20 @@ func walletPhone(
     func routeCloses() throws {
         let phone = try walletPhone("phone-apple", "locked 1")
         _ = phone.notice(.fieldOn)
-        #expect(poll(phone, "6A 01 00 00 01") == 4)
+        expectEqual(poll(phone, "6A 01 00 00 01"), 4)
         phone.reset()
-        #expect(status(phone, Self.selectPasses) == "90 00")
-        #expect(status(phone, ApplePhoneTests.getData()) == "62 87")
+        expectEqual(status(phone, Self.selectPasses), "90 00")
+        expectEqual(status(phone, ApplePhoneTests.getData()), "62 87")
         _ = phone.notice(.deselect)
         phone.reset()
-        #expect(status(phone, Self.selectPasses) == "6A 82")
-        #expect(status(phone, Self.selectDirectory) == "90 00")
+        expectEqual(status(phone, Self.selectPasses), "6A 82")
+        expectEqual(status(phone, Self.selectDirectory), "90 00")
         _ = phone.notice(.deselect)
         _ = phone.notice(.fieldOff)
         phone.reset()
         _ = phone.notice(.fieldOn)
-        #expect(poll(phone, "6A 01 00 00 01") == 4)
-        #expect(status(phone, Self.selectPasses) == "90 00")
-        #expect(status(phone, ApplePhoneTests.getData()) == "90 00")
+        expectEqual(poll(phone, "6A 01 00 00 01"), 4)
+        expectEqual(status(phone, Self.selectPasses), "90 00")
+        expectEqual(status(phone, ApplePhoneTests.getData()), "90 00")
     }
 }

@@ -32,26 +32,27 @@ import Testing
     @Test("A phone stays silent for three requests with a frame between two of them, and answers the fourth")
     func loop() throws {
         for _ in 0..<3 {
-            #expect(direct("D4 4A 01 00") == "D5 4B 00 90 00")
-            #expect(direct("D4 06 63 3D") == "D5 07 07 90 00", "seven bits after REQA")
-            #expect(direct("D4 08 63 3D 00") == "D5 09 90 00")
-            #expect(direct("D4 42 6A 01 00 00 02 E4 D2") == "D5 43 01 90 00")
+            expectEqual(direct("D4 4A 01 00"), "D5 4B 00 90 00")
+            expectEqual(direct("D4 06 63 3D"), "D5 07 07 90 00", "seven bits after REQA")
+            expectEqual(direct("D4 08 63 3D 00"), "D5 09 90 00")
+            expectEqual(direct("D4 42 6A 01 00 00 02 E4 D2"), "D5 43 01 90 00")
         }
         #expect(direct("D4 4A 01 00").hasPrefix("D5 4B 01 01 00 04 20 04 08 5C 21 7E"))
         #expect(direct("D4 40 01 00 A4 04 00 0A 4F 53 45 2E 56 41 53 2E 30 31 00").hasPrefix("D5 41 00 6F 1D 50 08"))
-        #expect(direct("D4 44 01") == "D5 45 00 90 00")
-        #expect(direct("D4 32 01 00") == "D5 33 90 00")
+        expectEqual(direct("D4 44 01"), "D5 45 00 90 00")
+        expectEqual(direct("D4 32 01 00"), "D5 33 90 00")
         #expect(phone.isDone)
         let silence = [
             RadioRecord.Event.frame(Self.reqA, answeredBy: []), .frame(Self.passOnly, answeredBy: []),
         ]
         let uid = bytes("08 5C 21 7E")
-        #expect(
-            events == silence + silence + silence + [
+        expectEqual(
+            events,
+            silence + silence + silence + [
                 .frame(Self.reqA, answeredBy: [uid]), .deselect(uid), .field(isOn: false),
             ])
         let instants = bus.reader.radioRecords.map(\.instant)
-        #expect(instants == instants.sorted())
+        expectEqual(instants, instants.sorted())
     }
 
     /// What precedes the frame, the frame, and what becomes of it.
@@ -72,29 +73,29 @@ import Testing
             ),
         ] as [(String, String, String?)])
     func registers(_ preparation: String, _ frame: String, _ obstacle: String?) {
-        #expect(direct("D4 4A 01 00") == "D5 4B 00 90 00")
+        expectEqual(direct("D4 4A 01 00"), "D5 4B 00 90 00")
         if !preparation.isEmpty { _ = direct(preparation) }
-        #expect(direct("D4 42 \(frame)") == "D5 43 01 90 00")
-        #expect(
-            events.last
-                == obstacle.map { .noFrame(bytes(frame), reason: $0) } ?? .frame(Self.passOnly, answeredBy: []))
+        expectEqual(direct("D4 42 \(frame)"), "D5 43 01 90 00")
+        expectEqual(
+            events.last,
+            obstacle.map { .noFrame(bytes(frame), reason: $0) } ?? .frame(Self.passOnly, answeredBy: []))
     }
 
     @Test("After a request for cards of type B, frames have the framing and the checksum of type B")
     func typeB() {
         let frame = RadioFrame(.typeB, bytes("6A 01 00 00 02"))
-        #expect(direct("D4 4A 01 03 00") == "D5 4B 00 90 00")
-        #expect(direct("D4 06 63 02 63 03 63 3D") == "D5 07 83 83 00 90 00")
+        expectEqual(direct("D4 4A 01 03 00"), "D5 4B 00 90 00")
+        expectEqual(direct("D4 06 63 02 63 03 63 3D"), "D5 07 83 83 00 90 00")
         _ = direct("D4 08 63 02 03 63 03 03")
         _ = direct("D4 42 6A 01 00 00 02 C5 1D")
-        #expect(events.last == .frame(frame, answeredBy: []))
+        expectEqual(events.last, .frame(frame, answeredBy: []))
         _ = direct("D4 42 6A 01 00 00 02 E4 D2")
-        #expect(events.last == .noFrame(bytes("6A 01 00 00 02 E4 D2"), reason: "without its CRC_B"))
+        expectEqual(events.last, .noFrame(bytes("6A 01 00 00 02 E4 D2"), reason: "without its CRC_B"))
         _ = direct("D4 08 63 02 83")
         _ = direct("D4 42 6A 01 00 00 02")
-        #expect(events.last == .frame(frame, answeredBy: []))
-        #expect(
-            events.first == .frame(RadioFrame(.typeB, [0x05, 0x00, 0x00]), answeredBy: []), "no card of type B is there"
+        expectEqual(events.last, .frame(frame, answeredBy: []))
+        expectEqual(
+            events.first, .frame(RadioFrame(.typeB, [0x05, 0x00, 0x00]), answeredBy: []), "no card of type B is there"
         )
     }
 
@@ -102,14 +103,14 @@ import Testing
     func unheard() {
         for frame in ["6A 01 00 00 02 E4 D2", "6A 01 00 00 02 E4 D3"] {
             for _ in 0..<8 {
-                #expect(direct("D4 4A 01 00") == "D5 4B 00 90 00")
+                expectEqual(direct("D4 4A 01 00"), "D5 4B 00 90 00")
                 if frame.hasSuffix("D3") { _ = direct("D4 08 63 3D 00") }
                 _ = direct("D4 42 \(frame)")
             }
         }
         _ = direct("D4 32 01 00")
         bus.reader.radioRecords = []
-        #expect(direct("D4 42 6A 01 00 00 02 E4 D2") == "D5 43 01 90 00")
+        expectEqual(direct("D4 42 6A 01 00 00 02 E4 D2"), "D5 43 01 90 00")
         #expect(events.isEmpty)
     }
 
@@ -118,10 +119,10 @@ import Testing
         bus.reader.remove(phone)
         let visa = try #require(VirtualCards.named("visa"))
         bus.reader.insert(visa)
-        #expect(direct("D4 42 26") == "D5 43 01 90 00", "eight bits are no REQA")
+        expectEqual(direct("D4 42 26"), "D5 43 01 90 00", "eight bits are no REQA")
         _ = direct("D4 08 63 3D 07")
-        #expect(direct("D4 42 26") == "D5 43 00 44 00 90 00")
-        #expect(events.last == .frame(Self.reqA, answeredBy: [visa.radio.identifier]))
+        expectEqual(direct("D4 42 26"), "D5 43 00 44 00 90 00")
+        expectEqual(events.last, .frame(Self.reqA, answeredBy: [visa.radio.identifier]))
     }
 
     @Test("A card answers the first request, whatever was polled for")
@@ -135,11 +136,11 @@ import Testing
     func ownPolling() throws {
         for (screen, atr) in [("closed", "3B 00"), ("both", "3B 85 80 01 05 78 80 70 02 8B")] {
             let bus = ACR122UBus(card: try walletPhone("phone-apple", "screen \(screen)"))
-            #expect(bus.powerOn() == atr)
+            expectEqual(bus.powerOn(), atr)
             // NotifySlotChange, from a reader that was observed after the card came.
-            #expect(bus.reader.cards.count == 1)
+            expectEqual(bus.reader.cards.count, 1)
         }
-        #expect(ACR122UBus(card: try walletPhone("phone-google")).powerOn() == "3B 85 80 01 05 78 80 70 02 8B")
+        expectEqual(ACR122UBus(card: try walletPhone("phone-google")).powerOn(), "3B 85 80 01 05 78 80 70 02 8B")
     }
 
     @Test(
@@ -150,6 +151,6 @@ import Testing
         let frame = bytes("FF 00 00 00 09 D4 42 6A 01 00 00 02 E4 D2")
         bus.reader.transferOut(endpoint: 0x02, [0x6F, UInt8(frame.count), 0, 0, 0, 0, 0, 0, 0, 0] + frame)
         let delays = bus.events().map { if case .ready(_, _, let delay) = $0 { delay } else { Duration.zero } }
-        #expect(delays == [.microseconds(microseconds)])
+        expectEqual(delays, [.microseconds(microseconds)])
     }
 }

@@ -11,9 +11,9 @@ import Testing
         bus.powerOn()
         let data = [UInt8](repeating: 0x00, count: 262)
         bus.reader.transferOut(endpoint: 0x02, bytes("6F 06010000 00 01 00 0000") + data)
-        #expect(bus.frames() == [bytes("80 00000000 00 01 40 01 00")])
+        expectEqual(bus.frames(), [bytes("80 00000000 00 01 40 01 00")])
         bus.reader.transferOut(endpoint: 0x02, bytes("6F 05010000 00 02 00 0000") + data.dropLast())
-        #expect(bus.frames() == [bytes("80 02000000 00 02 00 81 00 90 00")])
+        expectEqual(bus.frames(), [bytes("80 02000000 00 02 00 81 00 90 00")])
     }
 
     @Test func pieces() {
@@ -24,59 +24,59 @@ import Testing
         bus.reader.transferOut(endpoint: 0x02, Array(frame.prefix(64)))
         #expect(bus.frames().isEmpty)
         bus.reader.transferOut(endpoint: 0x02, Array(frame.dropFirst(64)))
-        #expect(bus.frames() == [bytes("80 02000000 00 01 00 81 00 90 00")])
+        expectEqual(bus.frames(), [bytes("80 02000000 00 01 00 81 00 90 00")])
         // Exactly 64 bytes, and the empty packet that some hosts send after them
         let exact = bytes("6F 36000000 00 02 00 0000") + [UInt8](repeating: 0x00, count: 54)
         bus.reader.transferOut(endpoint: 0x02, exact)
         bus.reader.transferOut(endpoint: 0x02, [])
-        #expect(bus.frames() == [bytes("80 02000000 00 02 00 81 00 90 00")])
+        expectEqual(bus.frames(), [bytes("80 02000000 00 02 00 81 00 90 00")])
     }
 
     @Test func lyingLengths() {
         let bus = ACR122UBus(.firmware214)
         // More announced than comes, in a packet that is the last
-        #expect(bus.send("6F 06000000 00 01 00 0000 FF 00 48 00 00") == ["80 00 00 00 00 00 01 42 01 00"])
+        expectEqual(bus.send("6F 06000000 00 01 00 0000 FF 00 48 00 00"), ["80 00 00 00 00 00 01 42 01 00"])
         // Less
-        #expect(bus.send("6F 04000000 00 02 00 0000 FF 00 48 00 00") == ["80 00 00 00 00 00 02 42 01 00"])
+        expectEqual(bus.send("6F 04000000 00 02 00 0000 FF 00 48 00 00"), ["80 00 00 00 00 00 02 42 01 00"])
         // Absurd
-        #expect(bus.send("6F FFFFFFFF 00 03 00 0000 FF 00 48 00 00") == ["80 00 00 00 00 00 03 42 01 00"])
+        expectEqual(bus.send("6F FFFFFFFF 00 03 00 0000 FF 00 48 00 00"), ["80 00 00 00 00 00 03 42 01 00"])
         // Data where none belongs
-        #expect(bus.send("62 01000000 00 04 00 0000 00") == ["80 00 00 00 00 00 04 42 01 00"])
+        expectEqual(bus.send("62 01000000 00 04 00 0000 00"), ["80 00 00 00 00 00 04 42 01 00"])
         // An absurd length over several packets is answered once, and its rest thrown away.
         bus.reader.transferOut(endpoint: 0x02, bytes("6F 00020000 00 05 00 0000") + [UInt8](repeating: 0, count: 54))
         for _ in 0..<7 { bus.reader.transferOut(endpoint: 0x02, [UInt8](repeating: 0x62, count: 64)) }
         bus.reader.transferOut(endpoint: 0x02, [UInt8](repeating: 0x62, count: 10))
-        #expect(bus.frames() == [bytes("80 00000000 00 05 42 01 00")])
-        #expect(bus.send("65 00000000 00 06 00 0000") == ["81 00 00 00 00 00 06 02 81 00"])
+        expectEqual(bus.frames(), [bytes("80 00000000 00 05 42 01 00")])
+        expectEqual(bus.send("65 00000000 00 06 00 0000"), ["81 00 00 00 00 00 06 02 81 00"])
     }
 
     @Test func shortHeadersAreNotAnswered() {
         let bus = ACR122UBus()
-        #expect(bus.send("62 00000000 00 00 00 00") == [])
-        #expect(bus.send("") == [])
-        #expect(bus.send("65 00000000 00 06 00 0000") == ["81 00 00 00 00 00 06 02 81 00"])
+        expectEqual(bus.send("62 00000000 00 00 00 00"), [])
+        expectEqual(bus.send(""), [])
+        expectEqual(bus.send("65 00000000 00 06 00 0000"), ["81 00 00 00 00 00 06 02 81 00"])
     }
 
     @Test func wrongSlot() {
-        #expect(ACR122UBus().send("65 00000000 01 06 00 0000") == ["81 00 00 00 00 01 06 42 05 00"])
-        #expect(ACR122UBus().send("6F 00000000 FF 06 00 0000") == ["80 00 00 00 00 FF 06 42 05 00"])
+        expectEqual(ACR122UBus().send("65 00000000 01 06 00 0000"), ["81 00 00 00 00 01 06 42 05 00"])
+        expectEqual(ACR122UBus().send("6F 00000000 FF 06 00 0000"), ["80 00 00 00 00 FF 06 42 05 00"])
     }
 
     /// Command not supported, with the message that CCID assigns.
     @Test(arguments: [("69", "80"), ("6E", "81"), ("6A", "81"), ("71", "81"), ("72", "81"), ("73", "84"), ("00", "81")])
     func unknownCommands(command: String, answer: String) {
-        #expect(
-            ACR122UBus().send("\(command) 00000000 00 06 00 0000") == ["\(answer) 00 00 00 00 00 06 42 00 00"])
+        expectEqual(
+            ACR122UBus().send("\(command) 00000000 00 06 00 0000"), ["\(answer) 00 00 00 00 00 06 42 00 00"])
     }
 
     @Test func parameters() {
         let bus = ACR122UBus()
-        #expect(bus.send("6C 00000000 00 01 00 0000") == ["82 07 00 00 00 00 01 02 81 01 11 10 00 4D 00 20 00"])
-        #expect(
-            bus.send("61 07000000 00 02 01 0000 18 10 00 45 00 FE 00")
-                == ["82 07 00 00 00 00 02 02 81 01 18 10 00 45 00 FE 00"])
-        #expect(bus.send("6D 00000000 00 03 00 0000") == ["82 07 00 00 00 00 03 02 81 01 11 10 00 4D 00 20 00"])
-        #expect(bus.send("61 05000000 00 04 00 0000 11 00 00 0A 00") == ["82 00 00 00 00 00 04 42 07 00"], "T=0")
+        expectEqual(bus.send("6C 00000000 00 01 00 0000"), ["82 07 00 00 00 00 01 02 81 01 11 10 00 4D 00 20 00"])
+        expectEqual(
+            bus.send("61 07000000 00 02 01 0000 18 10 00 45 00 FE 00"),
+            ["82 07 00 00 00 00 02 02 81 01 18 10 00 45 00 FE 00"])
+        expectEqual(bus.send("6D 00000000 00 03 00 0000"), ["82 07 00 00 00 00 03 02 81 01 11 10 00 4D 00 20 00"])
+        expectEqual(bus.send("61 05000000 00 04 00 0000 11 00 00 0A 00"), ["82 00 00 00 00 00 04 42 07 00"], "T=0")
     }
 
     /// Whatever comes, the reader neither traps nor speaks out of turn: each answer is one message, to a message that
@@ -158,11 +158,11 @@ extension SplitMix {
     @Test func names() throws {
         for kind in SoftwareReaderFault.Kind.allCases {
             let fault = try SoftwareReaderFault(kind.rawValue)
-            #expect(fault == SoftwareReaderFault(kind))
-            #expect(try SoftwareReaderFault(fault.description) == fault)
+            expectEqual(fault, SoftwareReaderFault(kind))
+            try expectEqual(SoftwareReaderFault(fault.description), fault)
             #expect(!kind.summary.isEmpty)
         }
-        #expect(try SoftwareReaderFault("slow=250") == SoftwareReaderFault(.slow, 250))
+        try expectEqual(SoftwareReaderFault("slow=250"), SoftwareReaderFault(.slow, 250))
         #expect(throws: SoftwareReaderFaultError.unknownName("fast")) { try SoftwareReaderFault("fast=1") }
         #expect(throws: SoftwareReaderFaultError.unexpectedArgument(.muteCard)) {
             try SoftwareReaderFault("mute-card=1")
@@ -172,31 +172,31 @@ extension SplitMix {
     }
 
     @Test func none() {
-        #expect(powered(.garbage).reader.faults == [SoftwareReaderFault(.garbage)])
+        expectEqual(powered(.garbage).reader.faults, [SoftwareReaderFault(.garbage)])
         let bus = powered(.garbage)
         bus.reader.faults = []
-        #expect(bus.send(readBinary) == ["80 02 00 00 00 00 07 00 81 00 90 00"])
+        expectEqual(bus.send(readBinary), ["80 02 00 00 00 00 07 00 81 00 90 00"])
     }
 
     @Test func muteCard() {
         let bus = powered(.muteCard)
-        #expect(bus.send(readBinary) == ["80 00 00 00 00 00 07 00 FE 00"])
-        #expect(bus.send("62 00000000 00 08 00 0000") == ["80 00 00 00 00 00 08 41 FE 00"])
+        expectEqual(bus.send(readBinary), ["80 00 00 00 00 00 07 00 FE 00"])
+        expectEqual(bus.send("62 00000000 00 08 00 0000"), ["80 00 00 00 00 00 08 41 FE 00"])
         // Without a card there is none to be mute.
         bus.reader.remove()
-        #expect(bus.powerOn() == "3B 00")
+        expectEqual(bus.powerOn(), "3B 00")
     }
 
     @Test func distortedAnswers() {
-        #expect(powered(.emptyAnswers).send(readBinary) == ["80 00 00 00 00 00 07 00 FE 00"])
-        #expect(powered(.oneByteAnswers).send(readBinary) == ["80 01 00 00 00 00 07 00 81 00 90"])
-        #expect(powered(.truncatedAnswers).send(readBinary) == ["80 02 00 00 00 00 07 00 81 00 90"])
-        #expect(powered(.truncatedAnswers, 5).send(readBinary) == ["80 02 00 00 00 00 07"])
-        #expect(powered(.truncatedAnswers, 99).send(readBinary) == [""])
-        #expect(powered(.oversizedLength).send(readBinary) == ["80 FF FF FF 7F 00 07 00 81 00 90 00"])
-        #expect(powered(.oversizedLength, 300).send(readBinary) == ["80 2C 01 00 00 00 07 00 81 00 90 00"])
+        expectEqual(powered(.emptyAnswers).send(readBinary), ["80 00 00 00 00 00 07 00 FE 00"])
+        expectEqual(powered(.oneByteAnswers).send(readBinary), ["80 01 00 00 00 00 07 00 81 00 90"])
+        expectEqual(powered(.truncatedAnswers).send(readBinary), ["80 02 00 00 00 00 07 00 81 00 90"])
+        expectEqual(powered(.truncatedAnswers, 5).send(readBinary), ["80 02 00 00 00 00 07"])
+        expectEqual(powered(.truncatedAnswers, 99).send(readBinary), [""])
+        expectEqual(powered(.oversizedLength).send(readBinary), ["80 FF FF FF 7F 00 07 00 81 00 90 00"])
+        expectEqual(powered(.oversizedLength, 300).send(readBinary), ["80 2C 01 00 00 00 07 00 81 00 90 00"])
         let garbage = powered(.garbage, 7).send(readBinary)
-        #expect(garbage == powered(.garbage, 7).send(readBinary))
+        expectEqual(garbage, powered(.garbage, 7).send(readBinary))
         #expect(garbage != powered(.garbage, 8).send(readBinary))
     }
 
@@ -206,46 +206,48 @@ extension SplitMix {
             otherwise: "01 02 03 90 00")
         let bus = ACR122UBus(.firmware214, card: card, faults: [SoftwareReaderFault(.statusOnlyAnswers)])
         bus.powerOn()
-        #expect(bus.apdu("00 B0 00 00 00") == "90 00")
+        expectEqual(bus.apdu("00 B0 00 00 00"), "90 00")
     }
 
     @Test func brokenATR() {
         let bus = powered(.brokenATR)
-        #expect(bus.powerOn() == [String](repeating: "FF", count: 33).joined(separator: " "))
+        expectEqual(bus.powerOn(), [String](repeating: "FF", count: 33).joined(separator: " "))
     }
 
     @Test func fieldLoss() {
         let bus = powered(.fieldLoss, 2)
-        #expect(bus.apdu("00 B0 00 00 00") == "90 00")
-        #expect(bus.apdu("FF CA 00 00 00") == "04 1C 2B 3A 49 58 67 90 00", "the reader's own do not count")
-        #expect(bus.apdu("00 B0 00 00 00") == "90 00")
+        expectEqual(bus.apdu("00 B0 00 00 00"), "90 00")
+        expectEqual(bus.apdu("FF CA 00 00 00"), "04 1C 2B 3A 49 58 67 90 00", "the reader's own do not count")
+        expectEqual(bus.apdu("00 B0 00 00 00"), "90 00")
         bus.reader.transferOut(endpoint: 0x02, bytes(readBinary))
-        #expect(
-            bus.events() == [
+        expectEqual(
+            bus.events(),
+            [
                 .ready(endpoint: 0x82, bytes: bytes("80 00000000 00 07 00 FE 00"), delay: .zero),
                 .ready(endpoint: 0x81, bytes: [0x50, 0x02], delay: .milliseconds(250)),
             ])
         #expect(bus.reader.cards.isEmpty)
-        #expect(bus.send("65 00000000 00 00 00 0000") == ["81 00 00 00 00 00 00 02 FE 00"])
+        expectEqual(bus.send("65 00000000 00 00 00 0000"), ["81 00 00 00 00 00 00 02 FE 00"])
     }
 
     @Test func sequenceNumbers() {
         // acsccid, commit c90e443: only after a message of more than 64 bytes
         let bus = powered(.sequenceBehind)
         let long = "00 D6 00 00 32 " + String(repeating: "AA ", count: 50)  // 10 + 55 bytes
-        #expect(bus.send("6F 37000000 00 07 00 0000 " + long) == ["80 02 00 00 00 00 06 00 81 00 90 00"])
-        #expect(bus.send(readBinary) == ["80 02 00 00 00 00 07 00 81 00 90 00"])
+        expectEqual(bus.send("6F 37000000 00 07 00 0000 " + long), ["80 02 00 00 00 00 06 00 81 00 90 00"])
+        expectEqual(bus.send(readBinary), ["80 02 00 00 00 00 07 00 81 00 90 00"])
         let exact = "00 D6 00 00 31 " + String(repeating: "AA ", count: 49)  // 10 + 54 bytes
-        #expect(bus.send("6F 36000000 00 07 00 0000 " + exact) == ["80 02 00 00 00 00 07 00 81 00 90 00"])
+        expectEqual(bus.send("6F 36000000 00 07 00 0000 " + exact), ["80 02 00 00 00 00 07 00 81 00 90 00"])
 
-        #expect(powered(.wrongSequence).send("65 00000000 00 07 00 0000") == ["81 00 00 00 00 00 6B 00 81 00"])
+        expectEqual(powered(.wrongSequence).send("65 00000000 00 07 00 0000"), ["81 00 00 00 00 00 6B 00 81 00"])
     }
 
     @Test func slow() {
         let bus = powered(.slow, 250)
         bus.reader.transferOut(endpoint: 0x02, bytes(readBinary))
-        #expect(
-            bus.events() == [
+        expectEqual(
+            bus.events(),
+            [
                 .ready(endpoint: 0x82, bytes: bytes("80 02000000 00 07 00 81 00 90 00"), delay: .milliseconds(250))
             ])
     }
@@ -255,8 +257,9 @@ extension SplitMix {
         let bus = powered(.timeExtension, 2)
         bus.reader.transferOut(endpoint: 0x02, bytes(readBinary))
         let request = bytes("80 00000000 00 07 80 01 00")
-        #expect(
-            bus.events() == [
+        expectEqual(
+            bus.events(),
+            [
                 .ready(endpoint: 0x82, bytes: request, delay: .milliseconds(100)),
                 .ready(endpoint: 0x82, bytes: request, delay: .milliseconds(200)),
                 .ready(endpoint: 0x82, bytes: bytes("80 02000000 00 07 00 81 00 90 00"), delay: .milliseconds(300)),
@@ -265,17 +268,17 @@ extension SplitMix {
 
     @Test func unplugAtTransfer() {
         let bus = powered(.unplug, 3)
-        #expect(bus.send(readBinary).count == 1)
+        expectEqual(bus.send(readBinary).count, 1)
         bus.reader.willTransferIn(endpoint: 0x82)
         #expect(bus.events().isEmpty)
         bus.reader.transferOut(endpoint: 0x02, bytes(readBinary))
-        #expect(bus.events() == [.unplugged])
+        expectEqual(bus.events(), [.unplugged])
         #expect(!bus.reader.isPluggedIn)
         bus.reader.transferOut(endpoint: 0x02, bytes(readBinary))
         bus.reader.insert(TableCard.typeA(sak: 0x08))
         bus.reader.unplug()
         #expect(bus.events().isEmpty)
-        #expect(bus.reader.control(setup: bytes("80 08 00 00 00 00 01 00"), data: []) == nil)
+        expectEqual(bus.reader.control(setup: bytes("80 08 00 00 00 00 01 00"), data: []), nil)
     }
 
     // MARK: Presence
@@ -289,15 +292,16 @@ extension SplitMix {
         bus.reader.insert(TableCard.typeA(sak: 0x08))
         bus.reader.remove(card)
         bus.reader.remove()
-        #expect(
-            bus.events() == [
+        expectEqual(
+            bus.events(),
+            [
                 .ready(endpoint: 0x81, bytes: [0x50, 0x03], delay: .milliseconds(250)),
                 .ready(endpoint: 0x81, bytes: [0x50, 0x02], delay: .milliseconds(250)),
             ])
         // Interval 500 ms without bit 5; no report at all without bit 7.
         _ = bus.apdu("FF 00 51 DF 00")
         bus.reader.insert(card)
-        #expect(bus.events() == [.ready(endpoint: 0x81, bytes: [0x50, 0x03], delay: .milliseconds(500))])
+        expectEqual(bus.events(), [.ready(endpoint: 0x81, bytes: [0x50, 0x03], delay: .milliseconds(500))])
         _ = bus.apdu("FF 00 51 7F 00")
         bus.reader.remove()
         #expect(bus.events().isEmpty)
@@ -306,19 +310,19 @@ extension SplitMix {
     @Test func slotStatus() {
         let bus = ACR122UBus(.firmware216)
         let status = "65 00000000 00 07 00 0000"
-        #expect(bus.send(status) == ["81 00 00 00 00 00 07 02 81 00"])
+        expectEqual(bus.send(status), ["81 00 00 00 00 00 07 02 81 00"])
         let card = TableCard.desfire
         bus.reader.insert(card)
-        #expect(bus.send(status) == ["81 00 00 00 00 00 07 01 81 00"])
+        expectEqual(bus.send(status), ["81 00 00 00 00 00 07 01 81 00"])
         bus.powerOn()
-        #expect(bus.send(status) == ["81 00 00 00 00 00 07 00 81 00"])
-        #expect(bus.send("63 00000000 00 07 00 0000") == ["81 00 00 00 00 00 07 01 81 00"])
+        expectEqual(bus.send(status), ["81 00 00 00 00 00 07 00 81 00"])
+        expectEqual(bus.send("63 00000000 00 07 00 0000"), ["81 00 00 00 00 00 07 01 81 00"])
         bus.powerOn()
         // Taken away and put back: present, but no longer powered.
         bus.reader.remove()
-        #expect(bus.send(status) == ["81 00 00 00 00 00 07 02 81 00"])
+        expectEqual(bus.send(status), ["81 00 00 00 00 00 07 02 81 00"])
         bus.reader.insert(card)
-        #expect(bus.send(status) == ["81 00 00 00 00 00 07 01 81 00"])
+        expectEqual(bus.send(status), ["81 00 00 00 00 00 07 01 81 00"])
     }
 
     /// A card on a reader that is plugged in is reported to the new bus.
@@ -327,7 +331,7 @@ extension SplitMix {
         reader.insert(TableCard.desfire)
         for _ in 0..<2 {
             let bus = ACR122UBus(reader)
-            #expect(bus.frames(from: 0x81) == [[0x50, 0x03]])
+            expectEqual(bus.frames(from: 0x81), [[0x50, 0x03]])
         }
     }
 }

@@ -2,10 +2,11 @@ import SmartCard
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardSimulator
 
-@Suite(.timeLimit(.minutes(5))) struct VirtualReaderTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct VirtualReaderTests {
     /// A reader that reports at once, and a host with little patience.
     static func reader(_ faults: SoftwareReaderFault..., card: (any VirtualCard)? = TableCard.desfire) -> VirtualReader
     {
@@ -29,28 +30,28 @@ import Testing
 
     @Test func exchange() async throws {
         let reader = Self.reader()
-        #expect(reader.identity.backend == .virtual)
+        expectEqual(reader.identity.backend, .virtual)
         let card = try await reader.connect()
-        #expect(card.atr.bytes == bytes("3B 86 80 01 06 75 77 81 02 80 00"))
-        #expect(card.transmissionProtocol == .t1)
-        #expect(try await card.transmit(Self.readBinary) == ResponseAPDU(status: StatusWord(0x90, 0x00)))
+        expectEqual(card.atr.bytes, bytes("3B 86 80 01 06 75 77 81 02 80 00"))
+        expectEqual(card.transmissionProtocol, .t1)
+        try await expectEqual(card.transmit(Self.readBinary), ResponseAPDU(status: StatusWord(0x90, 0x00)))
         let firmware = try await reader.transmitToReader(bytes("FF 00 48 00 00"))
-        #expect(String(decoding: firmware, as: UTF8.self) == "ACR122U216")
-        #expect(await Self.kind { _ = try await reader.transmitToReader([0x00, 0xA4]) } == .unsupported)
+        expectEqual(String(decoding: firmware, as: UTF8.self), "ACR122U216")
+        await expectEqual(Self.kind { _ = try await reader.transmitToReader([0x00, 0xA4]) }, .unsupported)
     }
 
     @Test func readerCommandsNeedNoCard() async throws {
         let reader = Self.reader(card: nil)
-        #expect(try await reader.transmitToReader(bytes("FF 00 50 00 00")) == [0x90, 0xFF])
-        #expect(await Self.kind { _ = try await reader.connect() } == .cardAbsent)
+        try await expectEqual(reader.transmitToReader(bytes("FF 00 50 00 00")), [0x90, 0xFF])
+        await expectEqual(Self.kind { _ = try await reader.connect() }, .cardAbsent)
     }
 
     /// 2 times (100 + 100) ms, which is four times the host's patience.
     @Test func lightsAreWaitedFor() async throws {
         let reader = Self.reader(card: nil)
-        let start = ContinuousClock.now
-        #expect(try await reader.transmitToReader(bytes("FF 00 40 0E 04 01 01 02 00")) == [0x90, 0x02])
-        #expect(ContinuousClock.now - start >= .milliseconds(400))
+        let start = Time.now
+        try await expectEqual(reader.transmitToReader(bytes("FF 00 40 0E 04 01 01 02 00")), [0x90, 0x02])
+        #expect(Time.now - start == .milliseconds(400))
     }
 
     /// By the time when the answer was due: the host has seen it a second later.
@@ -61,15 +62,13 @@ import Testing
         device.insert(LateCard(TableCard.desfire, instruction: 0xB0, takes: 20) { host.holdUp(for: 1000) })
         let card = try await VirtualReader(device).connect()
         let stopwatch = ExchangeStopwatch()
-        let around = try await withTaskExecutorPreference(host) {
-            try await ContinuousClock().measure {
-                _ = try await stopwatch.time { try await card.transmit(Self.readBinary) }
-            }
+        let start = Time.now
+        try await withTaskExecutorPreference(host) {
+            _ = try await stopwatch.time { try await card.transmit(Self.readBinary) }
         }
-        #expect(around >= .seconds(1))
-        // A reader that asks for more time takes 100 ms longer, twice.
-        let time = Duration.milliseconds(faults.isEmpty ? 20 : 220)
-        #expect(stopwatch.elapsed >= time && stopwatch.elapsed < time + .milliseconds(700))
+        #expect(Time.now - start == .seconds(1))
+        // A reader that asks for more time, three times, takes 400 ms longer.
+        #expect(stopwatch.elapsed == .milliseconds(faults.isEmpty ? 20 : 420))
     }
 
     @Test func disconnectResetAndSecondConnection() async throws {
@@ -77,26 +76,26 @@ import Testing
         let reader = Self.reader(card: table)
         let first = try await reader.connect()
         let second = try await reader.connect()
-        #expect(await Self.kind { _ = try await first.transmit(Self.readBinary) } == .cardReset)
+        await expectEqual(Self.kind { _ = try await first.transmit(Self.readBinary) }, .cardReset)
         _ = table.history()
         try await second.reset()
-        #expect(table.history() == ["reset"])
-        #expect(try await second.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+        expectEqual(table.history(), ["reset"])
+        try await expectEqual(second.transmit(Self.readBinary).status, StatusWord(0x90, 0x00))
         await second.disconnect(.powerOff)
         await second.disconnect(.powerOff)
-        #expect(await Self.kind { _ = try await second.transmit(Self.readBinary) } == .disconnected)
-        #expect(await Self.kind { try await second.reset() } == .disconnected)
+        await expectEqual(Self.kind { _ = try await second.transmit(Self.readBinary) }, .disconnected)
+        await expectEqual(Self.kind { try await second.reset() }, .disconnected)
         let third = try await reader.connect()
         await first.disconnect(.powerOff)
-        #expect(try await third.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+        try await expectEqual(third.transmit(Self.readBinary).status, StatusWord(0x90, 0x00))
     }
 
     @Test func removal() async throws {
         let reader = Self.reader()
         let card = try await reader.connect()
         reader.device.remove()
-        #expect(await Self.kind { _ = try await card.transmit(Self.readBinary) } == .cardRemoved)
-        #expect(await Self.kind { _ = try await reader.connect() } == .cardAbsent)
+        await expectEqual(Self.kind { _ = try await card.transmit(Self.readBinary) }, .cardRemoved)
+        await expectEqual(Self.kind { _ = try await reader.connect() }, .cardAbsent)
         // Another card in its place is not this one.
         reader.device.insert(TableCard.desfire)
         #expect([.cardRemoved, .cardReset].contains(await Self.kind { _ = try await card.transmit(Self.readBinary) }))
@@ -106,11 +105,11 @@ import Testing
     @Test func lengths() async throws {
         let card = try await Self.reader().connect()
         let longest = CommandAPDU(unchecked: (0x00, 0xD6, 0x00, 0x00), data: [UInt8](repeating: 0, count: 255), ne: 256)
-        #expect(longest.bytes.count == 261)
-        #expect(try await card.transmit(longest).status == StatusWord(0x90, 0x00))
+        expectEqual(longest.bytes.count, 261)
+        try await expectEqual(card.transmit(longest).status, StatusWord(0x90, 0x00))
         let extended = try CommandAPDU(
             cla: 0x00, ins: 0xD6, p1: 0x00, p2: 0x00, data: [UInt8](repeating: 0, count: 256))
-        #expect(await Self.kind { _ = try await card.transmit(extended) } == .tooLong)
+        await expectEqual(Self.kind { _ = try await card.transmit(extended) }, .tooLong)
     }
 
     // MARK: Presence
@@ -130,14 +129,14 @@ import Testing
             }
         }
         let present = SlotState.card(ATR(bytes("3B 86 80 01 06 75 77 81 02 80 00")), exclusivelyHeld: false)
-        #expect(states == [.empty, present, .empty])
+        expectEqual(states, [.empty, present, .empty])
         // A stream of its own
         var seen: [SlotState] = []
         for try await state in other { seen.append(state) }
-        #expect(seen == states)
-        #expect(await Self.kind { _ = try await reader.connect() } == .readerGone)
+        expectEqual(seen, states)
+        await expectEqual(Self.kind { _ = try await reader.connect() }, .readerGone)
         // After the end
-        #expect(await Self.kind { _ = try await reader.waitForCard() } == .readerGone)
+        await expectEqual(Self.kind { _ = try await reader.waitForCard() }, .readerGone)
     }
 
     @Test func swap() async throws {
@@ -151,17 +150,17 @@ import Testing
             }
             if states.count == 3 { break }
         }
-        #expect(states == [true, false, true])
+        expectEqual(states, [true, false, true])
     }
 
     @Test func waitingIsCancelled() async throws {
         let reader = Self.reader(card: nil)
         let wait = Task { try await reader.waitForCard() }
-        try await Task.sleep(for: .milliseconds(20))
+        try await Time.sleep(for: .seconds(3600))
+        let start = Time.now
         wait.cancel()
-        let time = await ContinuousClock().measure { _ = await wait.result }
-        #expect(time < .promptly)
         await #expect(throws: CancellationError.self) { _ = try await wait.value }
+        #expect(Time.now == start)
     }
 
     @Test func exchangeIsCancelled() async throws {
@@ -169,12 +168,14 @@ import Testing
         let card = try await reader.connect()
         reader.device.faults = [SoftwareReaderFault(.slow, 60_000)]
         let task = Task { try await card.transmit(Self.readBinary) }
-        try await Task.sleep(for: .milliseconds(20))
+        try await Time.sleep(for: .milliseconds(20))
+        let start = Time.now
         task.cancel()
         await #expect(throws: CancellationError.self) { _ = try await task.value }
+        #expect(Time.now == start)
         // The answer that nobody waits for does not disturb the next.
         reader.device.faults = []
-        #expect(try await card.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+        try await expectEqual(card.transmit(Self.readBinary).status, StatusWord(0x90, 0x00))
     }
 
     /// A stream without its reader keeps working; nothing keeps reader and device alive for ever.
@@ -186,8 +187,7 @@ import Testing
             for try await _ in reader.slotStates() { break }
             for try await state in Self.reader().slotStates() where state.hasCard { break }
         }
-        for _ in 0..<2000 where device != nil { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(device == nil)
+        try await wait(for: "its end") { device == nil }
     }
 
     // MARK: Faults
@@ -206,11 +206,11 @@ import Testing
         let reader = Self.reader()
         let card = try await reader.connect()
         reader.device.faults = [fault]
-        #expect(await Self.kind { _ = try await card.transmit(Self.readBinary) } == kind)
+        await expectEqual(Self.kind { _ = try await card.transmit(Self.readBinary) }, kind)
         // All but three are over with the fault.
         guard ![.fieldLoss, .unplug].contains(fault.kind) else { return }
         reader.device.faults = []
-        #expect(try await card.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+        try await expectEqual(card.transmit(Self.readBinary).status, StatusWord(0x90, 0x00))
     }
 
     @Test(arguments: [
@@ -222,23 +222,23 @@ import Testing
         let card = try await reader.connect()
         let long = CommandAPDU(unchecked: (0x00, 0xD6, 0x00, 0x00), data: [UInt8](repeating: 0, count: 100))
         for command in [Self.readBinary, long, Self.readBinary] {
-            #expect(try await card.transmit(command).status == StatusWord(0x90, 0x00))
+            try await expectEqual(card.transmit(command).status, StatusWord(0x90, 0x00))
         }
-        #expect(try await reader.transmitToReader(bytes("FF 00 50 00 00")) == [0x90, 0xFF])
+        try await expectEqual(reader.transmitToReader(bytes("FF 00 50 00 00")), [0x90, 0xFF])
     }
 
     @Test func muteCard() async throws {
         let reader = Self.reader(SoftwareReaderFault(.muteCard))
-        #expect(await Self.kind { _ = try await reader.connect() } == .cardMute)
+        await expectEqual(Self.kind { _ = try await reader.connect() }, .cardMute)
         for try await state in reader.slotStates() {
-            #expect(state == .muteCard)
+            expectEqual(state, .muteCard)
             break
         }
     }
 
     @Test func brokenATR() async throws {
         let card = try await Self.reader(SoftwareReaderFault(.brokenATR)).connect()
-        #expect(card.atr.bytes == [UInt8](repeating: 0xFF, count: 33))
+        expectEqual(card.atr.bytes, [UInt8](repeating: 0xFF, count: 33))
         #expect(!card.atr.defects.isEmpty)
     }
 
@@ -250,7 +250,7 @@ import Testing
                 let card = try await reader.connect()
                 for _ in 0..<20 { _ = try await card.transmit(Self.readBinary) }
             }
-            #expect(kind == .readerGone, "transfer \(transfer)")
+            expectEqual(kind, .readerGone, "transfer \(transfer)")
             var last: SlotState?
             for try await state in reader.slotStates() { last = state }
             #expect(last == nil || last != .unknown)
@@ -270,6 +270,6 @@ import Testing
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(answers == [StatusWord](repeating: StatusWord(0x90, 0x00), count: 100))
+        expectEqual(answers, [StatusWord](repeating: StatusWord(0x90, 0x00), count: 100))
     }
 }

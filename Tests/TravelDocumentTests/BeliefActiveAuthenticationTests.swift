@@ -1,5 +1,6 @@
 import Foundation
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import TravelDocument
@@ -52,7 +53,7 @@ import Testing
         switch protocolValue.next(nil) {
         case .finished(let verdict): return verdict
         case .send(let command):
-            #expect(command.bytes.hex == "0088000008" + challenge + "00")
+            expectEqual(command.bytes.hex, "0088000008" + challenge + "00")
             guard case .finished(let verdict) = protocolValue.next(ResponseAPDU(data: response, status: .success))
             else { return nil }
             return verdict
@@ -71,18 +72,18 @@ import Testing
     func published() async throws {
         let chip = try await Chip(.rsa(1024))
         let signature = try await chip.raw(hex(Self.publishedBlock))
-        #expect(try Self.verdict(chip.publicKey, signature) == .genuine)
+        try expectEqual(Self.verdict(chip.publicKey, signature), .genuine)
         for bit in [0, 7, 500, 1023] {
             var changed = signature
             changed[bit / 8] ^= 0x80 >> UInt8(bit % 8)
-            #expect(try Self.verdict(chip.publicKey, changed) == .wrongSignature)
+            try expectEqual(Self.verdict(chip.publicKey, changed), .wrongSignature)
         }
-        #expect(try Self.verdict(chip.publicKey, Array(signature.dropFirst())) == .wrongSignature)
-        #expect(try Self.verdict(chip.publicKey, [0] + signature) == .wrongSignature)
-        #expect(try Self.verdict(chip.publicKey, []) == .wrongSignature)
-        #expect(try Self.verdict(chip.publicKey, [UInt8](repeating: 0xFF, count: 128)) == .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, Array(signature.dropFirst())), .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, [0] + signature), .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, []), .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, [UInt8](repeating: 0xFF, count: 128)), .wrongSignature)
         let stale = try await chip.raw(Self.block(128, .sha1, trailer: [0xBC]).dropLast(2) + [0x00, 0xBC])
-        #expect(try Self.verdict(chip.publicKey, stale) == .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, stale), .wrongSignature)
     }
 
     @Test(
@@ -95,7 +96,7 @@ import Testing
         ]
         let digest = try #require(digests[name])
         let signature = try await chip.raw(Self.block(224, digest, trailer: [identifier, 0xCC]))
-        #expect(try Self.verdict(chip.publicKey, signature) == .genuine)
+        try expectEqual(Self.verdict(chip.publicKey, signature), .genuine)
         // n - S.
         let spki = try SignatureKey(ASN1(Array(chip.publicKey.dropFirst(4)), 0x30, "key"))
         guard case .rsa(let modulus) = spki.kind else {
@@ -108,7 +109,7 @@ import Testing
             (other[index], borrow) = (UInt8(truncatingIfNeeded: difference), difference < 0 ? 1 : 0)
         }
         #expect(other != signature)
-        #expect(try Self.verdict(chip.publicKey, other) == .genuine)
+        try expectEqual(Self.verdict(chip.publicKey, other), .genuine)
         // Another hash function, another header, and no trailer.
         let wrong = identifier == 0x34 ? UInt8(0x33) : 0x34
         for block in [
@@ -116,7 +117,7 @@ import Testing
             try Self.block(224, digest, trailer: [identifier, 0xCC], header: 0x4A),
             try Self.block(224, digest, trailer: [identifier, 0xCD]),
         ] {
-            #expect(try Self.verdict(chip.publicKey, try await chip.raw(block)) == .wrongSignature)
+            try expectEqual(Self.verdict(chip.publicKey, try await chip.raw(block)), .wrongSignature)
         }
     }
 
@@ -124,8 +125,8 @@ import Testing
     func readerLimit() async throws {
         let chip = try await Chip(.rsa(2048))
         let verdict = try Self.verdict(chip.publicKey, [], longestResponse: 231)
-        #expect(verdict == .readerLimit(needed: 256, available: 231))
-        #expect(try Self.verdict(chip.publicKey, [], longestResponse: 256) == .wrongSignature)
+        expectEqual(verdict, .readerLimit(needed: 256, available: 231))
+        try expectEqual(Self.verdict(chip.publicKey, [], longestResponse: 256), .wrongSignature)
     }
 
     @Test(
@@ -137,7 +138,7 @@ import Testing
     func ecdsa(_ key: BeliefPKI.Key) async throws {
         let chip = try await Chip(key)
         let signature = try await chip.ecdsa(key.digest)
-        #expect(try Self.verdict(chip.publicKey, signature) == .genuine)
+        try expectEqual(Self.verdict(chip.publicKey, signature), .genuine)
         let spki = try ASN1(chip.publicKey, 0x6F, "DG15").inner(0x30, "key")
         guard case .elliptic(let curve) = try SignatureKey(spki).kind else {
             Issue.record("not a key of a curve")
@@ -148,7 +149,7 @@ import Testing
             return [UInt8](repeating: 0, count: curve.orderLength - bytes.count) + bytes
         }
         let plain = Array(numbers.joined())
-        #expect(try Self.verdict(chip.publicKey, plain) == .genuine)
+        try expectEqual(Self.verdict(chip.publicKey, plain), .genuine)
         let last: UInt8 = ["sha1": 1, "sha224": 2, "sha256": 3, "sha384": 4, "sha512": 5][key.digest] ?? 0
         for component in UInt8(1)...5 {
             // ActiveAuthenticationInfo with ecdsa-plain.
@@ -160,12 +161,12 @@ import Testing
                                 "0\(component)"
                             ].joined())))
             let verdict = try Self.verdict(chip.publicKey, plain, securityInfos: info)
-            #expect(verdict == (component == last ? .genuine : .wrongSignature))
+            expectEqual(verdict, component == last ? .genuine : .wrongSignature)
         }
         var changed = plain
         changed[5] ^= 1
-        #expect(try Self.verdict(chip.publicKey, changed) == .wrongSignature)
-        #expect(try Self.verdict(chip.publicKey, []) == .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, changed), .wrongSignature)
+        try expectEqual(Self.verdict(chip.publicKey, []), .wrongSignature)
     }
 
     @Test("A key on a curve without a name, one of another kind, and a refusal are told as such")
@@ -175,7 +176,7 @@ import Testing
         // The generator's x-coordinate (SEC 2, 2.4.2).
         let generator = try #require(curve.firstRange(of: hex("6B17D1F2E12C4247F8BCE6E563A440F2")))
         curve[generator.lowerBound] ^= 1
-        #expect(try Self.verdict(curve, []) == .unusableKey(.unknownCurve))
+        try expectEqual(Self.verdict(curve, []), .unusableKey(.unknownCurve))
         curve = chip.publicKey
         let cofactor = try #require(curve.ranges(of: [0x02, 0x01, 0x01]).last)
         curve[cofactor.upperBound - 1] = 0x02
@@ -183,9 +184,9 @@ import Testing
             Issue.record("another cofactor was accepted")
             return
         }
-        #expect(error.due == "cofactor 1")
+        expectEqual(error.due, "cofactor 1")
         let other = try hex("6F0F 300D 3005 06032B6570 0304 00010203")
-        #expect(try Self.verdict(other, []) == .unusableKey(.unsupportedAlgorithm(OID("1.3.101.112"))))
+        try expectEqual(Self.verdict(other, []), .unusableKey(.unsupportedAlgorithm(OID("1.3.101.112"))))
         #expect(throws: MalformedObject.self) { try Self.verdict(hex("6F00"), []) }
 
         var random = GivenRandomSource([Self.challenge])

@@ -99,21 +99,21 @@ import Testing
             return
         }
         let objects = try TLVList(first.data, padding: [])
-        #expect(objects[0x84].map { Array($0.value) } == [0x05])
+        expectEqual(objects[0x84].map { Array($0.value) }, [0x05])
         var value = objects[0x91].map { Array($0.value) }
         var step = authentication.next(ResponseAPDU(status: .success))
         if test.cipher == .tripleDES {
-            #expect(first.bytes.prefix(4) == [0x00, 0x22, 0x41, 0xA6])
+            expectEqual(first.bytes.prefix(4), [0x00, 0x22, 0x41, 0xA6])
         } else {
             #expect(first.bytes.prefix(4) == [0x00, 0x22, 0x41, 0xA4] && value == nil)
             let kind: UInt8 = test.isElliptic ? 2 : 1
             let oid = try hex("04007F0007020203") + [kind, test.cipher.rawValue]
-            #expect(objects[0x80].map { Array($0.value) } == oid)
+            expectEqual(objects[0x80].map { Array($0.value) }, oid)
             guard case .send(let second) = step else {
                 Issue.record("no second command")
                 return
             }
-            #expect(second.bytes.prefix(4) == [0x00, 0x86, 0x00, 0x00])
+            expectEqual(second.bytes.prefix(4), [0x00, 0x86, 0x00, 0x00])
             value = try TLVList(second.data, padding: []).first?.children[0x80].map { Array($0.value) }
             step = authentication.next(ResponseAPDU(data: [0x7C, 0x00], status: .success))
         }
@@ -122,7 +122,7 @@ import Testing
             return
         }
         let expected = try await Self.keys(pki, try #require(value), test)
-        #expect([messaging.keys.encryption, messaging.keys.authentication] == expected)
+        expectEqual([messaging.keys.encryption, messaging.keys.authentication], expected)
     }
 
     @Test("A key without a protocol is for triple DES, and one of another number is for nothing")
@@ -133,14 +133,14 @@ import Testing
             let file = try Self.securityInfos(key, cipher, isElliptic: true, number: number)
             return ChipAuthenticationOffer.best(of: try SecurityInfos(dataGroup14: file))
         }
-        #expect(try offer(nil, publicKey)?.cipher == .tripleDES)
-        #expect(try offer(.aes256, publicKey)?.cipher == .aes256)
+        try expectEqual(offer(nil, publicKey)?.cipher, .tripleDES)
+        try expectEqual(offer(.aes256, publicKey)?.cipher, .aes256)
         #expect(try offer(.aes256, number: 6, publicKey) == nil)
         // standardizedDomainParameters, number 12.
         let point = publicKey.suffix(65)
         let numbered = try TLVTag(0x30).encode(
             objects: hex("300C 060704007F00070102 02010C"), TLVTag(0x03).encode([0x00] + point))
-        #expect(try offer(.aes128, numbered)?.publicKey == Array(point))
+        try expectEqual(offer(.aes128, numbered)?.publicKey, Array(point))
         // Another generator.
         var other = publicKey
         let generator = try #require(other.firstRange(of: hex("6B17D1F2E12C4247F8BCE6E563A440F2")))
@@ -167,10 +167,10 @@ import Testing
         await #expect(throws: ChipError.notOpen) { try await chip.authenticateActively(publicKey: []) }
         try await chip.open(with: BasicAccessControlTests.key.get())
         let active = try await chip.authenticateActively(publicKey: TLVTag(0x6F).encode(publicKey))
-        #expect(active == .refused(0x6D00))
+        expectEqual(active, .refused(0x6D00))
         let infos = try Self.securityInfos(publicKey, .aes128, isElliptic: true)
-        #expect(try await chip.authenticateChip(securityInfos: infos) == .refused(.status(0x6D00)))
-        #expect(try await chip.authenticateChip(securityInfos: [0x6E, 0x02, 0x31, 0x00]) == .notOffered)
-        #expect(try await chip.read(.dataGroup(1)) == ChipTests.group(1, 93))
+        try await expectEqual(chip.authenticateChip(securityInfos: infos), .refused(.status(0x6D00)))
+        try await expectEqual(chip.authenticateChip(securityInfos: [0x6E, 0x02, 0x31, 0x00]), .notOffered)
+        try await expectEqual(chip.read(.dataGroup(1)), ChipTests.group(1, 93))
     }
 }

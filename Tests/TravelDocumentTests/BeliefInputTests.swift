@@ -53,7 +53,7 @@ import Testing
         let csca = try await pki.makeAuthority()
         // ecdsa-with-SHA256, inside and outside.
         let identifiers = csca.encoded.ranges(of: try hex("06082A8648CE3D040302"))
-        #expect(identifiers.count == 2)
+        expectEqual(identifiers.count, 2)
         var changed = csca.encoded
         changed[try #require(identifiers.last).upperBound - 1] = 0x03
         #expect(throws: MalformedObject.self) { try Certificate(changed) }
@@ -62,7 +62,7 @@ import Testing
         let other = try #require(twice.firstRange(of: try hex("06032A0304")))
         twice.replaceSubrange(other, with: try hex("0603551D0F"))
         let error = #expect(throws: MalformedObject.self) { try Certificate(twice) }
-        #expect(error?.due == "an extension that is there once")
+        expectEqual(error?.due, "an extension that is there once")
     }
 
     @Test("Lengths become definite and octet strings whole, and nothing else changes")
@@ -72,7 +72,7 @@ import Testing
             ("3080 2406 0401AA 0401BB 0000", "3004 0402AABB"), ("3008 2406 0401AA 0401BB", "3004 0402AABB"),
             ("2480 2480 0401AA 0000 0401BB 0000", "0402AABB"), ("3080 020105 0000", "3003020105"),
             ("308103 020105", "308103020105"), ("040100", "040100"), ("3000", "3000"), ("3080 0000", "3000"),
-        ] { #expect(try BasicEncoding.definite(hex(basic), "test") == hex(definite), "\(basic)") }
+        ] { try expectEqual(BasicEncoding.definite(hex(basic), "test"), hex(definite), "\(basic)") }
         for basic in [
             "2403 020101", "0480 0000", "3080", "3080 0000 00", "3080 0201", "1F8101 00", "3003 0202",
             String(repeating: "3080", count: 33) + String(repeating: "0000", count: 33),
@@ -92,7 +92,7 @@ import Testing
         let bytes = try hex(text)
         var fields = ASN1Fields(bytes[...])
         let moment = try? fields.take("Time").moment("Time")
-        #expect(moment == seconds.map { Date(timeIntervalSince1970: $0) })
+        expectEqual(moment, seconds.map { Date(timeIntervalSince1970: $0) })
         // Its day can be told.
         if let moment { #expect(!Finding.Reason.expired(moment).description.isEmpty) }
     }
@@ -102,12 +102,12 @@ import Testing
         for (text, numbers) in [
             ("678108010101", OID("2.23.136.1.1.1")), ("2A864886F70D010702", OID("1.2.840.113549.1.7.2")),
             ("04007F00070302 01", OID("0.4.0.127.0.7.3.2.1")), ("883703", OID("2.999.3")),
-        ] { #expect(OID(content: try hex(text)) == numbers) }
-        #expect(OID("2.999.3").description == "2.999.3")
-        #expect(OID("1.2.840.113549.1.7.2").description == "1.2.840.113549.1.7.2")
+        ] { expectEqual(OID(content: try hex(text)), numbers) }
+        expectEqual(OID("2.999.3").description, "2.999.3")
+        expectEqual(OID("1.2.840.113549.1.7.2").description, "1.2.840.113549.1.7.2")
         #expect(OID(content: [UInt8]()) == nil && OID(content: [0x80] as [UInt8]) == nil)
         let long = [UInt8](repeating: 0xFF, count: 20) + [0x01]
-        #expect(OID(content: long)?.description == long.hex)
+        expectEqual(OID(content: long)?.description, long.hex)
     }
 
     @Test("Every reason and every check has words")
@@ -115,9 +115,9 @@ import Testing
         let name = try? DistinguishedName(ASN1([0x30, 0x00], 0x30, "Name"))
         #expect(name?.description == "" && name?.country == nil)
         let finding = Finding(.dataGroup(2), .failed(.digestDiffers))
-        #expect(finding.description == "DG2: failed: the digest differs: somebody changed the contents")
+        expectEqual(finding.description, "DG2: failed: the digest differs: somebody changed the contents")
         let flagged = Finding(.validity(.issuer(0)), .flagged(.keyUsageAbsent))
-        #expect(
-            flagged.description == "validity of the issuer: passed, but the certificate does not say what it is for")
+        expectEqual(
+            flagged.description, "validity of the issuer: passed, but the certificate does not say what it is for")
     }
 }

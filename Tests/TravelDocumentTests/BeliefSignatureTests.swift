@@ -32,14 +32,14 @@ import Testing
         let csca = try await pki.makeAuthority("csca", key)
         let dsc = try await pki.makeSigner("dsc", key, by: "csca", key)
         let passive = try Self.verify(try await pki.makeSecurityObject(by: "dsc", key), TrustList(csca))
-        #expect(passive.flags == [], "\(passive.findings)")
+        expectEqual(passive.flags, [], "\(passive.findings)")
         #expect(passive.signer == dsc && passive.path == [csca])
         for check: Finding.Check in [
             .contentType, .messageDigest, .signerCertificate, .signature, .path, .validity(.signer), .country,
             .validity(.issuer(0)), .keyUsage(.signer), .keyUsage(.issuer(0)), .documentType, .digestAlgorithms,
             .dataGroup(1), .dataGroup(2), .dataGroup(14),
-        ] { #expect(passive[check] == .passed, "\(check)") }
-        #expect(passive[.revocation] == .notChecked(.noRevocationList))
+        ] { expectEqual(passive[check], .passed, "\(check)") }
+        expectEqual(passive[.revocation], .notChecked(.noRevocationList))
     }
 
     @Test("A certificate signed in one way, and a file signed in another by its key, go together")
@@ -49,7 +49,7 @@ import Testing
         try await pki.makeSigner("dsc", .rsa(), by: "csca", .pss(salt: 20))
         for key in [BeliefPKI.Key.pss(salt: 64, digest: "sha512"), .rsa(digest: "sha224"), .pss(salt: 0)] {
             let file = try await pki.makeSecurityObject(digest: .sha384, by: "dsc", key)
-            #expect(try Self.verify(file, TrustList(csca)).flags == [])
+            try expectEqual(Self.verify(file, TrustList(csca)).flags, [])
         }
     }
 
@@ -61,7 +61,7 @@ import Testing
         try await pki.makeSigner("dsc", key, by: "csca", key)
         let file = try await pki.makeSecurityObject(digest: .sha1, by: "dsc", key)
         let uses = ["the message digest", "the signature", "the signer's certificate", "the data groups"]
-        #expect(try Self.verify(file, TrustList(csca)).flags == [Finding(.digestAlgorithms, .flagged(.sha1(uses)))])
+        try expectEqual(Self.verify(file, TrustList(csca)).flags, [Finding(.digestAlgorithms, .flagged(.sha1(uses)))])
     }
 
     @Test("Indefinite lengths, a signer named by its key, and NULL left out are all as good")
@@ -70,16 +70,16 @@ import Testing
         let trust = TrustList(try await pki.makeAuthority())
         try await pki.makeSigner()
         let streamed = try await pki.makeSecurityObject(options: ["-stream"])
-        #expect(Array(streamed.dropFirst(4).prefix(2)) == [0x30, 0x80])
-        #expect(try Self.verify(streamed, trust).flags == [])
+        expectEqual(Array(streamed.dropFirst(4).prefix(2)), [0x30, 0x80])
+        try expectEqual(Self.verify(streamed, trust).flags, [])
         let indefinite = [0x77, 0x80] + streamed.dropFirst(4) + [0x00, 0x00]
-        #expect(try Self.verify(indefinite, trust).flags == [])
+        try expectEqual(Self.verify(indefinite, trust).flags, [])
 
         let named = try await pki.makeSecurityObject(options: ["-keyid"])
-        #expect(try Self.verify(named, trust).flags == [])
+        try expectEqual(Self.verify(named, trust).flags, [])
 
         let content = BeliefPKI.securityObject(BeliefPKI.files, .sha256, hasNull: false)
-        #expect(try Self.verify(TLVTag(0x77).encode(try await pki.sign(content)), trust).flags == [])
+        try expectEqual(Self.verify(TLVTag(0x77).encode(try await pki.sign(content)), trust).flags, [])
     }
 
     @Test("Version 1 tells its versions")
@@ -94,8 +94,8 @@ import Testing
         let file = TLVTag(0x77).encode(try await pki.sign(TLVTag(0x30).encode(content + info)))
         let object = try SecurityObject(file)
         #expect(object.version == 1 && object.ldsVersion == "0108" && object.unicodeVersion == "040000")
-        #expect(object.dataGroupDigests.keys.sorted() == [1, 2, 14])
-        #expect(object.contentType.description == "2.23.136.1.1.1")
+        expectEqual(object.dataGroupDigests.keys.sorted(), [1, 2, 14])
+        expectEqual(object.contentType.description, "2.23.136.1.1.1")
     }
 
     @Test("Types of contents seen in documents are flagged, and others fail")
@@ -105,7 +105,7 @@ import Testing
         try await pki.makeSigner()
         for type in ["1.2.840.113549.1.7.1", "1.3.27.1.1.1", "1.2.528.1.1006.1.20.1"] {
             let passive = try Self.verify(try await pki.makeSecurityObject(type: type), trust)
-            #expect(passive.flags?.map(\.check) == [.contentType])
+            expectEqual(passive.flags?.map(\.check), [.contentType])
         }
         let other = try Self.verify(try await pki.makeSecurityObject(type: "2.23.136.1.1.2"), trust)
         #expect(other[.contentType] == .failed(.otherContentType(OID("2.23.136.1.1.2"))) && other.isRefuted)
@@ -117,7 +117,7 @@ import Testing
         #expect(passive[.contentType] == .failed(.contentTypeDiffers) && passive.isRefuted)
         // Plain data may be signed as it is; other contents may not.
         let bare = try await pki.makeSecurityObject(type: "1.2.840.113549.1.7.1", options: ["-noattr"])
-        #expect(try Self.verify(bare, trust)[.messageDigest] == .flagged(.noSignedAttributes))
+        try expectEqual(Self.verify(bare, trust)[.messageDigest], .flagged(.noSignedAttributes))
         #expect(try Self.verify(bare, trust).isBelieved)
         let without = try await pki.makeSecurityObject(options: ["-noattr"])
         #expect(try Self.verify(without, trust).isRefuted)
@@ -180,8 +180,8 @@ import Testing
         let pki = try BeliefPKI()
         let trust = TrustList(try await pki.makeAuthority())
         let signer = try await pki.makeSigner()
-        let step = Tier.stride(16)
-        var random = Seed.generator()
+        // In places of no structure's length.
+        let step = Tier.stride(15)
         for options in [[], ["-stream"]] {
             let file = try await pki.makeSecurityObject(options: options)
             let original = try SecurityObject(file)
@@ -189,7 +189,7 @@ import Testing
                 #expect(throws: MalformedObject.self) { try SecurityObject(Array(file[..<end])) }
             }
             var (malformed, refuted, believed) = (0, 0, 0)
-            for index in stride(from: Int.random(in: 0..<step, using: &random), to: file.count, by: step) {
+            for index in stride(from: 0, to: file.count, by: step) {
                 for change: UInt8 in [0x01, 0x80] {
                     var changed = file
                     changed[index] ^= change
@@ -205,8 +205,8 @@ import Testing
                     }
                     // What is not signed may change: versions, sets of algorithms, the signer's name.
                     believed += 1
-                    #expect(object.dataGroupDigests == original.dataGroupDigests, "offset \(index)")
-                    #expect(passive.signer == signer, "offset \(index)")
+                    expectEqual(object.dataGroupDigests, original.dataGroupDigests, "offset \(index)")
+                    expectEqual(passive.signer, signer, "offset \(index)")
                 }
             }
             #expect(malformed > 0 && refuted > file.count / step && believed < file.count / step / 2)
@@ -225,10 +225,10 @@ import Testing
             changed[second.lowerBound + 2] = number
             let file = TLVTag(0x77).encode(try await pki.sign(changed))
             if number == 16 {
-                #expect(try SecurityObject(file).dataGroupDigests.keys.sorted() == [1, 14, 16])
+                try expectEqual(SecurityObject(file).dataGroupDigests.keys.sorted(), [1, 14, 16])
             } else {
                 let error = #expect(throws: MalformedObject.self) { try SecurityObject(file) }
-                #expect(error?.due == "the number of a data group, once")
+                expectEqual(error?.due, "the number of a data group, once")
             }
         }
         let one = BeliefPKI.securityObject([1: [0x61, 0x00]], .sha256)
@@ -245,7 +245,7 @@ import Testing
         ] {
             let bytes = try hex(text)
             let error = #expect(throws: MalformedObject.self) { try SecurityObject(bytes) }
-            #expect(error?.due == due, "\(text)")
+            expectEqual(error?.due, due, "\(text)")
         }
     }
 }

@@ -48,9 +48,9 @@ struct DocumentTaintTests {
                 Taint.Form(name: "the face", bytes: try hex(String(face))),
                 Taint.Form(name: "the key", bytes: AccessKey(try MachineReadableZone(Self.zone.joined())).secret),
             ]
-        #expect(Taint.found(secrets, in: Data((program.output + program.error).utf8)) == [])
+        expectEqual(Taint.found(secrets, in: Data((program.output + program.error).utf8)), [])
         let memory = try Taint.memory(of: program.pid)
-        for part in memory { #expect(Taint.found(secrets, in: part.bytes) == [], "\(part.name)") }
+        for part in memory { expectEqual(Taint.found(secrets, in: part.bytes), [], "\(part.name)") }
         #expect(
             memory.contains { Taint.found(Taint.forms(of: Self.control), in: $0.bytes) == ["\(Self.control) as it is"] }
         )

@@ -2,6 +2,7 @@ import Foundation
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import TravelDocument
@@ -25,21 +26,22 @@ import Testing
     @Test("A published file tells its services, its abilities and its buffers, as ISO/IEC 7816-4 has the bits")
     func atrInfo() throws {
         let info = try ATRInfo(parsing: hex(Self.published))
-        #expect(
-            info.services
-                == [.selectionByFullName, .selectionByPartialName, .objectsInDirectory, .objectsInATRInfo, .readBinary])
+        expectEqual(
+            info.services,
+            [.selectionByFullName, .selectionByPartialName, .objectsInDirectory, .objectsInATRInfo, .readBinary])
         let capabilities = try #require(info.capabilities)
-        #expect(capabilities.bytes == [0xF7, 0x41, 0xE0])
-        #expect(
-            capabilities.selection == [
+        expectEqual(capabilities.bytes, [0xF7, 0x41, 0xE0])
+        expectEqual(
+            capabilities.selection,
+            [
                 .fullName, .partialName, .path, .fileIdentifier, .shortIdentifier, .recordNumber, .recordIdentifier,
             ])
-        #expect(capabilities.hasCommandChaining == true)
-        #expect(capabilities.hasExtendedLengths == true)
-        #expect(capabilities.statesLengths == true)
-        #expect(info.extendedLengths == .init(longestCommand: 1520, longestResponse: 1520))
+        expectEqual(capabilities.hasCommandChaining, true)
+        expectEqual(capabilities.hasExtendedLengths, true)
+        expectEqual(capabilities.statesLengths, true)
+        expectEqual(info.extendedLengths, .init(longestCommand: 1520, longestResponse: 1520))
         #expect(info.otherObjects.isEmpty && info.historicalBytes == nil)
-        #expect(try ParsedFile(parsing: hex(Self.published), of: .atrInfo) == .atrInfo(info))
+        try expectEqual(ParsedFile(parsing: hex(Self.published), of: .atrInfo), .atrInfo(info))
     }
 
     @Test("Every object has its place, and padding none")
@@ -55,10 +57,10 @@ import Testing
         #expect(info.preIssuingData?.hex == "01020304" && info.statusIndicator?.hex == "059000")
         #expect(info.applicationIdentifier?.hex == "A0000002471001" && info.historicalBytes?.hex == "8073C02180")
         #expect(info.otherObjects.map(\.tag) == [0xC0] && info.otherObjects.first?.value == [1])
-        #expect(info.extendedLengths == .init(longestCommand: 65_536, longestResponse: 256))
+        expectEqual(info.extendedLengths, .init(longestCommand: 65_536, longestResponse: 256))
         // One byte of capabilities tells nothing of lengths.
         #expect(info.capabilities?.selection == .partialName && info.capabilities?.hasExtendedLengths == nil)
-        #expect(info.services == nil)
+        expectEqual(info.services, nil)
         #expect(try ATRInfo(parsing: []).otherObjects.isEmpty)
     }
 
@@ -76,9 +78,9 @@ import Testing
         ] as [(String, Int, TravelDocumentFormatError.Due?)])
     func atrInfoFaults(_ file: String, _ offset: Int, _ due: TravelDocumentFormatError.Due?) throws {
         let error = try #require(fault(hex(file)))
-        #expect(error.file == .atrInfo)
+        expectEqual(error.file, .atrInfo)
         guard let due else { return }
-        #expect(error == TravelDocumentFormatError(file: .atrInfo, offset: offset, due: due))
+        expectEqual(error, TravelDocumentFormatError(file: .atrInfo, offset: offset, due: due))
     }
 
     @Test("Every beginning and every changed bit of a file is parsed, or refused within it")
@@ -145,9 +147,9 @@ import Testing
                 Issue.record("\(habit), \(length): \(step)")
                 continue
             }
-            #expect(bytes == file)
-            #expect(commands.first?.hex == "00A4020C022F01")
-            if habit == .warns, !length.isMultiple(of: chunk) { #expect(commands.count == 1 + length / chunk + 1) }
+            expectEqual(bytes, file)
+            expectEqual(commands.first?.hex, "00A4020C022F01")
+            if habit == .warns, !length.isMultiple(of: chunk) { expectEqual(commands.count, 1 + length / chunk + 1) }
         }
     }
 
@@ -202,8 +204,8 @@ import Testing
         let chip = TravelDocumentChip(over: ReadingTests.Channel(card))
         await #expect(throws: ChipError.notOpen) { try await chip.read(.atrInfo) }
         try await chip.open(with: BasicAccessControlTests.key.get())
-        #expect(try await chip.read(.atrInfo) == file)
-        #expect(try await chip.read(.dataGroup(1)) == ChipTests.group(1, 93))
-        #expect("\(ElementaryFile.atrInfo)" == "EF.ATR/INFO")
+        try await expectEqual(chip.read(.atrInfo), file)
+        try await expectEqual(chip.read(.dataGroup(1)), ChipTests.group(1, 93))
+        expectEqual("\(ElementaryFile.atrInfo)", "EF.ATR/INFO")
     }
 }

@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import TravelDocument
@@ -18,14 +19,14 @@ import Testing
     func truncated() throws {
         for (file, text) in ParsingFixtures.all {
             let bytes = try listing(text)
-            #expect(parse(bytes, file) == nil, "\(file)")
+            expectEqual(parse(bytes, file), nil, "\(file)")
             for count in 0..<bytes.count {
                 let error = try #require(parse(Array(bytes.prefix(count)), file), "\(file), \(count)")
                 #expect(error.file == file && (0...bytes.count).contains(error.offset))
             }
             // Bytes after the file are not part of it.
-            #expect(parse(bytes + [0x04, 0x00], file)?.due == .end)
-            #expect(parse(bytes + [0x04, 0x00], file)?.offset == bytes.count)
+            expectEqual(parse(bytes + [0x04, 0x00], file)?.due, .end)
+            expectEqual(parse(bytes + [0x04, 0x00], file)?.offset, bytes.count)
             #expect(parse(bytes + [0x00], file) != nil)
         }
     }
@@ -116,7 +117,7 @@ import Testing
         ] as [(ElementaryFile, String, Int, TravelDocumentFormatError.Due)])
     func faults(_ file: ElementaryFile, _ text: String, _ offset: Int, _ due: TravelDocumentFormatError.Due) throws {
         let error = try #require(parse(listing(text), file))
-        #expect(error == TravelDocumentFormatError(file: file, offset: offset, due: due))
+        expectEqual(error, TravelDocumentFormatError(file: file, offset: offset, due: due))
         #expect(error.description.hasPrefix("\(file), byte \(error.offset): "))
     }
 
@@ -141,14 +142,14 @@ import Testing
     func limits() throws {
         let most = FileReader.maximumLength
         let header = 5
-        #expect(parse(TLVTag(0x6D).encode([UInt8](repeating: 0xFF, count: most - header)), .dataGroup(13)) == nil)
-        #expect(
-            parse(TLVTag(0x6D).encode([UInt8](repeating: 0, count: most - header + 1)), .dataGroup(13))
-                == TravelDocumentFormatError(file: .dataGroup(13), offset: most, due: .size(most)))
+        expectEqual(parse(TLVTag(0x6D).encode([UInt8](repeating: 0xFF, count: most - header)), .dataGroup(13)), nil)
+        expectEqual(
+            parse(TLVTag(0x6D).encode([UInt8](repeating: 0, count: most - header + 1)), .dataGroup(13)),
+            TravelDocumentFormatError(file: .dataGroup(13), offset: most, due: .size(most)))
         let many = TLVTag(0x6B).encode([0x5C, 0x00] + (0..<20_000).flatMap { _ in [0x04, 0x00] as [UInt8] })
-        #expect(parse(many, .dataGroup(11))?.due == .dataObjects(.tooMany))
+        expectEqual(parse(many, .dataGroup(11))?.due, .dataObjects(.tooMany))
         let deep = (0..<20).reduce([UInt8]()) { inner, _ in TLVTag(0xA0).encode(inner) }
-        #expect(parse(TLVTag(0x70).encode(deep), .dataGroup(16))?.due == .dataObjects(.tooDeep))
+        expectEqual(parse(TLVTag(0x70).encode(deep), .dataGroup(16))?.due, .dataObjects(.tooDeep))
     }
 
     @Test("Other files are not parsed here")
@@ -156,7 +157,7 @@ import Testing
         let files: [ElementaryFile] = [
             .sod, .cardAccess, .cardSecurity, .dataGroup(3), .dataGroup(0), .dataGroup(99),
         ]
-        for file in files { #expect(try ParsedFile(parsing: [0x60], of: file) == nil) }
+        for file in files { try expectEqual(ParsedFile(parsing: [0x60], of: file), nil) }
     }
 
     @Test("Nothing that was parsed prints what it contains, and no error does")

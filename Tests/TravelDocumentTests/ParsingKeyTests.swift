@@ -68,13 +68,14 @@ import Testing
         try await pki.openssl(["asn1parse", "-genconf", "dg14.cnf", "-noout", "-out", "dg14"])
         let file = try pki.read("dg14")
         let options = try SecurityOptions(parsing: file)
-        #expect(try ParsedFile(parsing: file, of: .dataGroup(14)) == .securityOptions(options))
+        try expectEqual(ParsedFile(parsing: file, of: .dataGroup(14)), .securityOptions(options))
         func details(_ identifier: StaticString) -> [SecurityInfo.Details] {
             options.infos.filter { $0.identifier == OID(identifier) }.map(\.details)
         }
-        #expect(options.infos.count == 7)
-        #expect(
-            details("0.4.0.127.0.7.2.2.4.2.2") == [
+        expectEqual(options.infos.count, 7)
+        expectEqual(
+            details("0.4.0.127.0.7.2.2.4.2.2"),
+            [
                 .pace(PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: 13))
             ])
         guard case .chipAuthentication(let info)? = details("0.4.0.127.0.7.2.2.3.2.4").first else {
@@ -89,22 +90,22 @@ import Testing
             keys.compactMap { if case .chipAuthenticationPublicKey(let key) = $0 { key } else { nil } }.first)
         #expect(key.value == point && key.domainParameters == 12 && key.keyIdentifier == [7])
         #expect(!"\(key)".contains(point.hex) && Set([key, key]).count == 1)
-        #expect(
-            details("2.23.136.1.1.5") == [.activeAuthentication(signatureAlgorithm: OID("0.4.0.127.0.7.1.1.4.1.3"))])
-        #expect(details("0.4.0.127.0.7.2.2.2") == [.terminalAuthentication(version: 1)])
-        #expect(details("1.2.3.4") == [.other])
+        expectEqual(
+            details("2.23.136.1.1.5"), [.activeAuthentication(signatureAlgorithm: OID("0.4.0.127.0.7.1.1.4.1.3"))])
+        expectEqual(details("0.4.0.127.0.7.2.2.2"), [.terminalAuthentication(version: 1)])
+        expectEqual(details("1.2.3.4"), [.other])
         let unknown = try #require(options.infos.first { $0.identifier == OID("1.2.3.4") })
-        #expect(unknown.parameters == [TLVTag(0x0C).encode(Array("anything".utf8))])
-        #expect(options.otherElements == [TLVTag(0x0C).encode(Array("stray".utf8))])
-        #expect("\(options)" == "security options: 7 infos")
+        expectEqual(unknown.parameters, [TLVTag(0x0C).encode(Array("anything".utf8))])
+        expectEqual(options.otherElements, [TLVTag(0x0C).encode(Array("stray".utf8))])
+        expectEqual("\(options)", "security options: 7 infos")
     }
 
     @Test("DG14 with the info of the worked example, ICAO 9303-11, G.1")
     func example() throws {
         let info = try hex("3012060A04007F0007020204020202010202010D")
         let options = try SecurityOptions(parsing: TLVTag(0x6E).encode(TLVTag(0x31).encode(info)))
-        #expect(options.infos.map(\.details) == [.pace(PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: 13))])
-        #expect(options.infos.first?.parameters.map(\.hex) == ["020102", "02010D"])
+        expectEqual(options.infos.map(\.details), [.pace(PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: 13))])
+        expectEqual(options.infos.first?.parameters.map(\.hex), ["020102", "02010D"])
     }
 
     private static func key(_ generation: [String]) async throws -> (file: [UInt8], pki: BeliefPKI) {
@@ -125,9 +126,9 @@ import Testing
         }
         #expect(told.contains("Modulus=\(modulus.hex)\n"))
         #expect("\(parsed)" == "RSA key, 2048 bits" && parsed.algorithm == OID("1.2.840.113549.1.1.1"))
-        #expect(try parsed.subjectPublicKeyInfo == rsa.pki.read("chip.pub"))
-        #expect(
-            try ParsedFile(parsing: rsa.file, of: .dataGroup(15)) == .activeAuthenticationPublicKey(parsed))
+        try expectEqual(parsed.subjectPublicKeyInfo, rsa.pki.read("chip.pub"))
+        try expectEqual(
+            ParsedFile(parsing: rsa.file, of: .dataGroup(15)), .activeAuthenticationPublicKey(parsed))
 
         for (key, name, length) in [
             (BeliefPKI.Key.ec("P-256"), "P-256", 65),
@@ -144,10 +145,10 @@ import Testing
             Issue.record("a name")
             return
         }
-        #expect(point.count == 65)
+        expectEqual(point.count, 65)
         let other = try await Self.key(["-algorithm", "ED25519"])
         let bits = Array(try other.pki.read("chip.pub").suffix(32))
-        #expect(try ActiveAuthenticationPublicKey(parsing: other.file).kind == .other(bits))
+        try expectEqual(ActiveAuthenticationPublicKey(parsing: other.file).kind, .other(bits))
     }
 
     @Test("A fault of DG14 or DG15 has its offset in the file")
@@ -167,7 +168,7 @@ import Testing
         ] as [(String, Int, TravelDocumentFormatError.Due?)] {
             let error = try #require(try fault(group14, hex(bytes)))
             guard let due else { continue }
-            #expect(error == TravelDocumentFormatError(file: group14, offset: offset, due: due), "\(error)")
+            expectEqual(error, TravelDocumentFormatError(file: group14, offset: offset, due: due), "\(error)")
         }
         let rsa = "300D 06092A864886F70D010101 0500"
         for (bytes, offset, due) in [
@@ -179,7 +180,7 @@ import Testing
             ("6F1C301A" + rsa + "0309 00 3006 020105 0201FF", 27, .value("RSAPublicKey")),
         ] as [(String, Int, TravelDocumentFormatError.Due)] {
             let error = try #require(try fault(.dataGroup(15), hex(bytes)), "\(bytes)")
-            #expect(error == TravelDocumentFormatError(file: .dataGroup(15), offset: offset, due: due), "\(error)")
+            expectEqual(error, TravelDocumentFormatError(file: .dataGroup(15), offset: offset, due: due), "\(error)")
         }
     }
 
@@ -214,8 +215,9 @@ import Testing
         let content = number == 14 ? "6E03 040100" : "6F03 040100"
         let card = try VirtualPassportTests.card("data-group \(number) {\n\(content)\n}\nsecurity-object signed")
         let reading = try await Self.read(card)
-        #expect(
-            reading.failures == [
+        expectEqual(
+            reading.failures,
+            [
                 .init(
                     file: file,
                     reason: .malformedContents(
@@ -224,6 +226,6 @@ import Testing
         let check = number == 14 ? Finding.Check.chipAuthentication : .activeAuthentication
         let finding = try #require(
             reading.belief(trust: TrustList(), at: .now).findings.first { $0.check == check })
-        #expect(finding.outcome == .notChecked(.malformed(MalformedObject(due: "DG\(number)", offset: 2))))
+        expectEqual(finding.outcome, .notChecked(.malformed(MalformedObject(due: "DG\(number)", offset: 2))))
     }
 }

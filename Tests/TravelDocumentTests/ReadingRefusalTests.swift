@@ -2,6 +2,7 @@ import CardReaders
 import Foundation
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
@@ -96,8 +97,8 @@ import Testing
             }
             let chip = TravelDocumentChip(over: ReadingTests.Channel(card))
             try await chip.open(with: Self.key())
-            #expect(try await chip.read(.dataGroup(2)) == ChipTests.group(2, 1000))
-            #expect(told.withLock { $0 } == [offset, 0x10])
+            try await expectEqual(chip.read(.dataGroup(2)), ChipTests.group(2, 1000))
+            expectEqual(told.withLock { $0 }, [offset, 0x10])
         }
     }
 
@@ -106,9 +107,9 @@ import Testing
         let (chip, channel) = try await ChipTests.chip(Self.passport([2: 15_000]))
         #expect("\(try await chip.open(with: Self.key()).method)".hasPrefix("PACE-ECDH-GM-AES-128"))
         let before = channel.commands
-        #expect(try await chip.read(.dataGroup(2)) == ChipTests.group(2, 15_000))
+        try await expectEqual(chip.read(.dataGroup(2)), ChipTests.group(2, 15_000))
         // 15,004 bytes, 223 at a time.
-        #expect(channel.commands - before == 68)
+        expectEqual(channel.commands - before, 68)
     }
 
     // MARK: The next offer
@@ -167,15 +168,15 @@ import Testing
         let chip = TravelDocumentChip(over: both, connection: both)
         let access = try await chip.open(with: Self.key())
         #expect(access.method == .pace(generic) && access.failures == failed && !access.isDowngraded)
-        #expect(both.resets == 1)
-        #expect(try await chip.read(.dataGroup(1)) == ChipTests.group(1, 93))
+        expectEqual(both.resets, 1)
+        try await expectEqual(chip.read(.dataGroup(1)), ChipTests.group(1, 93))
 
         // Nobody resets it without a connection.
         let stuck = Stubborn(PassportCard(configuration), refusing: mapping.identifier)
         let error = await #expect(throws: AccessError.self) {
             try await TravelDocumentChip(over: stuck).open(with: Self.key())
         }
-        #expect(error?.failures.map(\.refusal) == [.status(0x6A80), .status(0x6985)])
+        expectEqual(error?.failures.map(\.refusal), [.status(0x6A80), .status(0x6985)])
 
         // The older protocol, where the caller allows it.
         var older = ChipTests.configuration()
@@ -184,7 +185,7 @@ import Testing
         let downgraded = try await TravelDocumentChip(over: one, connection: one)
             .open(with: Self.key(), allowingDowngrade: true)
         #expect(downgraded.method == .basicAccessControl && downgraded.isDowngraded && downgraded.failures == failed)
-        #expect(one.resets == 1)
+        expectEqual(one.resets, 1)
     }
 
     @Test("Where a chip offers one variant with two curves, the reader names the curve at once")
@@ -194,9 +195,9 @@ import Testing
         configuration.freeFiles[0x011C] = TLVTag(0x31).encode(objects: other, try #require(configuration.pace).info)
         let channel = ReadingTests.Channel(PassportCard(configuration))
         let access = try await TravelDocumentChip(over: channel).open(with: Self.key())
-        #expect(access.failures.map(\.refusal) == [.status(0x6A80)])
+        expectEqual(access.failures.map(\.refusal), [.status(0x6A80)])
         let commands = channel.sent.filter { $0.ins == 0x22 }
-        #expect(commands.map { $0.data.suffix(3).hex } == ["84010D", "84010C"])
+        expectEqual(commands.map { $0.data.suffix(3).hex }, ["84010D", "84010C"])
     }
 
     @Test("Integrated mapping on P-224 is an offer that this reader does not have, and no fault of the chip")
@@ -206,7 +207,7 @@ import Testing
         let error = await #expect(throws: AccessError.self) {
             try await TravelDocumentChip(over: ReadingTests.Channel(PassportCard(configuration))).open(with: Self.key())
         }
-        #expect(error?.failures.map(\.refusal) == [.unsupported])
+        expectEqual(error?.failures.map(\.refusal), [.unsupported])
     }
 
     // MARK: Whole documents
@@ -259,7 +260,7 @@ import Testing
         let card = try VirtualPassportTests.card(
             "pace \(pace)\ndata-group 15 {\n\(publicKey.hex)\n}\nsecurity-object signed")
         let reading = try await Self.reading(of: card)
-        #expect(reading.activeAuthentication == .readerLimit(needed: 256, available: available))
+        expectEqual(reading.activeAuthentication, .readerLimit(needed: 256, available: available))
         try Self.expectLimit(reading, .activeAuthentication)
     }
 
@@ -274,7 +275,7 @@ import Testing
             try VirtualPassportTests.card("data-group 14 {\n\(infos.hex)\n}\nsecurity-object signed") as? PassportCard)
         let reading = try await Self.reading(
             of: card.lying { command, answer in command.ins == 0x22 ? ResponseAPDU(status: .success) : answer })
-        #expect(reading.chipAuthentication == .readerLimit)
+        expectEqual(reading.chipAuthentication, .readerLimit)
         try Self.expectLimit(reading, .chipAuthentication)
     }
 }

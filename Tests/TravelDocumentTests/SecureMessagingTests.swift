@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
@@ -147,7 +148,7 @@ import Testing
                 _ = try messaging.protect(try CommandAPDU(cla: 0, ins: 0xB0, p1: 0x9E, p2: 0, ne: 0x10))
                 let bytes = try chip.authenticated(objects + Self.status)
                 let response = try messaging.unprotect(ResponseAPDU(data: bytes, status: .success))
-                #expect(response == ResponseAPDU(data: data, status: .success))
+                expectEqual(response, ResponseAPDU(data: data, status: .success))
             }
         }
     }

@@ -80,7 +80,7 @@ struct VirtualSmartCardTests {
     @Test("it refuses the keys of another zone", .timeLimit(.minutes(2)))
     func refuses() async throws {
         let error = await #expect(throws: AccessError.self) { try await open("L898902D") }
-        #expect(error?.failures.map(\.method) == [.basicAccessControl])
-        #expect(error?.failures.map(\.refusal) == [.wrongKey(triesLeft: nil)])
+        expectEqual(error?.failures.map(\.method), [.basicAccessControl])
+        expectEqual(error?.failures.map(\.refusal), [.wrongKey(triesLeft: nil)])
     }
 }

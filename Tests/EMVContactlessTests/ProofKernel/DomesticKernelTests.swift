@@ -3,6 +3,7 @@ import Foundation
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// A kernel that only the public interface was used for, registered from outside.
@@ -32,10 +33,10 @@ import Testing
         ] {
             var entryPoint = entryPoint
             let final = try pay(amount, with: &entryPoint)
-            #expect(final.outcome.kind == kind, "\(final.outcome.reason)")
+            expectEqual(final.outcome.kind, kind, "\(final.outcome.reason)")
             #expect(final.outcome.receipt == receipt && final.kernel == 2)
-            #expect(final.outcome.dataRecord?[0x9F27]?.hex == (kind == .approved ? "40" : "80"))
-            #expect(final.outcome.dataRecord?[0x9F02]?.hex == "00000000" + "\(amount)")
+            expectEqual(final.outcome.dataRecord?[0x9F27]?.hex, kind == .approved ? "40" : "80")
+            expectEqual(final.outcome.dataRecord?[0x9F02]?.hex, "00000000\(amount)")
         }
     }
 
@@ -43,13 +44,13 @@ import Testing
     func memory() throws {
         let entryPoint = EntryPoint(configuration: try configuration(#"{ "onlineAbove": 2000 }"#, Self.kernels))
         var first = entryPoint
-        #expect(try pay(10_00, with: &first).outcome.kind == .approved)
-        #expect((first.memory[2] as? DomesticKernel.Memory)?.approvals == 1)
-        #expect("\(first.memory)" == "memory of 1 kernel")
-        #expect(try pay(10_00, with: &first).outcome.kind == .onlineRequest)
-        #expect(try pay(10_00, with: &first).outcome.kind == .approved)
+        try expectEqual(pay(10_00, with: &first).outcome.kind, .approved)
+        expectEqual((first.memory[2] as? DomesticKernel.Memory)?.approvals, 1)
+        expectEqual("\(first.memory)", "memory of 1 kernel")
+        try expectEqual(pay(10_00, with: &first).outcome.kind, .onlineRequest)
+        try expectEqual(pay(10_00, with: &first).outcome.kind, .approved)
         var other = entryPoint
-        #expect(try pay(10_00, with: &other).outcome.kind == .approved)
+        try expectEqual(pay(10_00, with: &other).outcome.kind, .approved)
     }
 
     @Test("a closure creates the kernel, once for each activation")
@@ -63,8 +64,8 @@ import Testing
         #expect(kernels.identifiers == [2] && kernels[2] is DomesticKernel.Type)
         var entryPoint = EntryPoint(configuration: try configuration("{}", kernels))
         for activations in 1...2 {
-            #expect(try pay(10_00, with: &entryPoint).outcome.kind == .onlineRequest)
-            #expect(Self.made.withLock { $0 } == activations)
+            try expectEqual(pay(10_00, with: &entryPoint).outcome.kind, .onlineRequest)
+            expectEqual(Self.made.withLock { $0 }, activations)
         }
     }
 
@@ -80,7 +81,7 @@ import Testing
         ])
     func mistakes(_ options: String, _ complaint: String) {
         let error = #expect(throws: (any Error).self) { try configuration(options, Self.kernels) }
-        #expect(error.map { "\($0)" }?.contains(complaint) == true)
+        expectEqual(error.map { "\($0)" }?.contains(complaint), true)
     }
 
     /// Plays one transaction with a new virtual card.
