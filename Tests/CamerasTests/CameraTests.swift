@@ -2,7 +2,9 @@ import CV4L2
 import CameraTestSupport
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
+import Waiting
 
 @testable import Cameras
 
@@ -220,13 +222,13 @@ import Testing
     {
         // A clock that goes on with the images, a second each.
         let driver = CameraDriver { _ in .init(bytes: Self.yuyv()) }
-        let start = ContinuousClock.now
         var limits = CameraLimits()
         limits.settlingFrames = 1_000_000
-        let camera = Camera(path: "/dev/video0", limits: limits, CameraMachine(driver)) {
-            start + .seconds(driver.state.withLock { $0.frames })
+        let camera = Camera(path: "/dev/video0", limits: limits, CameraMachine(driver))
+        let image = try await Time.$current.withValue(Time(FrameTime(driver))) {
+            try await camera.capture(within: .seconds(600))
         }
-        #expect(try await camera.capture(within: .seconds(600)).width == 64)
+        #expect(image.width == 64)
         #expect(driver.state.withLock { $0.frames } == 300)
     }
 
@@ -288,7 +290,7 @@ import Testing
         let driver = CameraDriver()
         let camera = Self.camera(driver)
         let task = Task { try await camera.capture(within: .seconds(600)) }
-        while driver.state.withLock({ !$0.isStreaming }) { try await Task.sleep(for: .milliseconds(1)) }
+        try await wait(for: "stream") { driver.state.withLock { $0.isStreaming } }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(driver.state.withLock { $0.mapped == 0 && !$0.isOpen })
@@ -328,4 +330,18 @@ import Testing
         #expect(result.inUse == ["/dev/video5"] && result.notPermitted == ["/dev/video4"])
         #expect(result.hardwareAvailable)
     }
+}
+
+/// A time that goes on with a camera's images, a second each.
+private final class FrameTime: Time.Simulation {
+    private let driver: CameraDriver
+    private let start = Time.now
+
+    init(_ driver: CameraDriver) { self.driver = driver }
+
+    var now: Time.Instant { start + .seconds(driver.state.withLock { $0.frames }) }
+
+    /// No deadline passes.
+    func set(_ instant: Time.Instant, _ action: @escaping @Sendable () -> Void) -> UInt64 { 0 }
+    func lift(_ number: UInt64) {}
 }

@@ -1,8 +1,9 @@
 import CardReaderAdapter
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ClaimTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ClaimTests {
     @Test("A result is taken once it is claimed, whether that is waited for before or after")
     func claim() {
         let told = Mutex(0)

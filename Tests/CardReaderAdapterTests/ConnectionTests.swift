@@ -4,9 +4,10 @@ import Foundation
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// Discovery and connection, row for row as their promises are numbered.
-@Suite(.timeLimit(.minutes(10))) struct ConnectionTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct ConnectionTests {
     @Test(
         "A1: discovery gives full lists, an empty one first, and a new one with each plug", arguments: Surface.allCases)
     func a1(_ surface: Surface) async throws {
@@ -437,7 +438,7 @@ private struct SlowReaders: ReaderBackend {
         _ reader: AttachedReader, token: String, acceptingTerms: Bool,
         update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
     ) async throws -> any ReaderLink {
-        try await Task.sleep(for: .seconds(3600))
+        try await Time.sleep(for: .seconds(3600))
         throw CancellationError()
     }
 }

@@ -4,9 +4,10 @@ import Foundation
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// What may go wrong, in every state that it can go wrong in.  Each ends as documented, and the next payment works.
-@Suite(.timeLimit(.minutes(10))) struct FaultTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct FaultTests {
     /// A row of the article Faults: what is under way, what happens, how the call ends, what is published.
     struct Row: Sendable, CustomTestStringConvertible {
         let state: String, fault: String, end: String?
@@ -83,7 +84,7 @@ import Testing
                         readers.layCard()
                     } capture: { intent in
                         // It ends when the test has seen the prompt, and the fault.
-                        while !captured.withLock({ $0 }) { await Task.yield() }
+                        try await toTheEnd { try await wait(for: "the end") { captured.withLock { $0 } } }
                         return PaymentIntent(
                             id: intent.id, status: .succeeded, created: intent.created, amount: intent.amount,
                             currency: intent.currency)
@@ -222,7 +223,8 @@ import Testing
         // The token is fetched before the reader is opened.
         try await wait(for: "token") { shop.tokens == 2 }
         try await wait(for: "closing") { readers.log.last == "closing" }
-        for _ in 0..<100 { await Task.yield() }
+        try await Time.sleep(for: .seconds(1))
+        #expect(readers.log == ["open", "closing"])
         readers.letGo()
         try await wait(for: "reconnection") { states.all.count == 2 }
         #expect(readers.log == ["open", "closing", "closed", "open"])
@@ -396,6 +398,7 @@ private final class LateReaders: ReaderBackend {
     /// Whether a read that was cancelled is told of as one that was not.
     let failsToCancel: Bool
     private let state = Mutex((log: [String](), isHeld: true, refusals: 0))
+    private let held = Mutex<[CheckedContinuation<Void, Never>]>([])
 
     init(failsToCancel: Bool = false) { self.failsToCancel = failsToCancel }
 
@@ -403,8 +406,25 @@ private final class LateReaders: ReaderBackend {
     func note(_ line: String) { state.withLock { $0.log.append(line) } }
     /// The next so many are not opened.
     func refuse(_ count: Int) { state.withLock { $0.refusals = count } }
-    func letGo() { state.withLock { $0.isHeld = false } }
-    var isHeld: Bool { state.withLock { $0.isHeld } }
+    func letGo() {
+        state.withLock { $0.isHeld = false }
+        let waiting = held.withLock { held in
+            defer { held = [] }
+            return held
+        }
+        for one in waiting { one.resume() }
+    }
+    /// Also for whoever is canceled.
+    func waitUntilLetGo() async {
+        await withCheckedContinuation { continuation in
+            let isHeld = held.withLock { held in
+                let isHeld = state.withLock { $0.isHeld }
+                if isHeld { held.append(continuation) }
+                return isHeld
+            }
+            if !isHeld { continuation.resume() }
+        }
+    }
 
     func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool { true }
     func attachedReaders() -> AsyncThrowingStream<[AttachedReader], any Error> { simulated.attachedReaders() }
@@ -433,7 +453,7 @@ private final class LateReaders: ReaderBackend {
         ) async throws -> CollectedCard { try await link.collect(request, tell: tell) }
         func cancelCollection() async throws -> Bool {
             let wasCancelled = try await link.cancelCollection()
-            while readers.isHeld { await Task.yield() }
+            await readers.waitUntilLetGo()
             if readers.failsToCancel { throw UnderlyingError.readerCommunicationError }
             return wasCancelled
         }
@@ -443,13 +463,13 @@ private final class LateReaders: ReaderBackend {
         func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws {
             tell(.started(cancelable: nil))
             readers.note("updating")
-            while readers.isHeld { await Task.yield() }
+            await readers.waitUntilLetGo()
             tell(.completed)
             readers.note("updated")
         }
         func close() async {
             readers.note("closing")
-            while readers.isHeld { await Task.yield() }
+            await readers.waitUntilLetGo()
             readers.note("closed")
             await link.close()
         }

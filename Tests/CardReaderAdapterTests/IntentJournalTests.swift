@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What a program that starts again knows of the payment and the refunds of the one before it.
-@Suite(.timeLimit(.minutes(5))) struct IntentJournalTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct IntentJournalTests {
     private static let unknown = "intentCreation(underlyingError: paymentOutcomeUnknown)"
     private static let refund = RefundParameters(chargeId: "charge-1", amount: 5, currency: "eur")
     private let folder = Folder()

@@ -4,9 +4,10 @@ import EMVContactless
 import Foundation
 import ProximityReader
 import SmartCard
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct LedgerReceiptTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct LedgerReceiptTests {
     @Test("A stored sale's receipt is made of what the ledger has of it")
     func storedInLedger() throws {
         let facts = try #require(

@@ -14,7 +14,7 @@ import Testing
 import USBTestSupport
 
 /// The service over the drivers, the terminal and its kernels: a software ACR122U on a USB bus in this process.
-@Suite(.timeLimit(.minutes(10))) struct MachineTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct MachineTests {
     private struct Bench {
         let bus = SoftwareUSBBus()
         let device = SoftwareACR122U()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Nobody is charged twice, nobody is given money back twice, and no result is lost.
-@Suite(.timeLimit(.minutes(10))) struct MoneyTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct MoneyTests {
     private static let unknown = "intentCreation(underlyingError: paymentOutcomeUnknown)"
     private static let refund = RefundParameters(chargeId: "charge-1", amount: 5, currency: "eur")
 

@@ -14,7 +14,7 @@ import USBTestSupport
 
 /// Payments that are taken while the payment service is not reached: a software ACR122U, the terminal's own store, and
 /// KioskKit's forwarder.
-@Suite(.timeLimit(.minutes(10))) struct OfflineTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct OfflineTests {
     private final class Bench {
         let bus = SoftwareUSBBus()
         let device = SoftwareACR122U()

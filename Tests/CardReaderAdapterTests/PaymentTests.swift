@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Payments and refunds, row for row as their promises are numbered.
-@Suite(.timeLimit(.minutes(10))) struct PaymentTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct PaymentTests {
     private func waitsForCard(_ events: Seen<CardReaderEvent>) async throws {
         try await wait(for: "wait for a card") { events.all.contains { $0.text == "waiting 4" } }
     }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The sequences, and the publishers made of them: one suite for both.
-@Suite(.timeLimit(.minutes(10))) struct SequenceTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct SequenceTests {
     @Test(
         "A26: two subscribers get every one of 1,000 events sent in a burst, in one order", arguments: Surface.allCases)
     func burst(_ surface: Surface) async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The readers of a script.
-@Suite(.timeLimit(.minutes(10))) struct SimulationTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(10))) struct SimulationTests {
     private func service(_ readers: SimulatedReaders) -> (ContactlessReaderService, Seen<CardReaderSoftwareUpdateState>)
     {
         let service = ContactlessReaderService(simulating: readers, journal: .memory)
@@ -44,8 +44,7 @@ import Testing
             try await connect(service)
         }
         // Tasks that the service has cancelled hold them until they have heard of it.
-        for _ in 0..<2000 where released != nil { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(released == nil)
+        try await wait(for: "the end of the readers") { released == nil }
     }
 
     @Test("A21: without an update there is nothing to install, and nobody is told anything")

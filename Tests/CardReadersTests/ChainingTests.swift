@@ -3,12 +3,13 @@ import SmartCard
 import SmartCardSimulator
 import SmartCardUSB
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 
 /// Commands that are too long for the reader: acsccid#15 and LudovicRousseau/PCSC#54 for the ACR1252U, libccid's
 /// readers/ACR122U_PICC.txt for the ACR122U.
-@Suite struct ChainingTests {
+@Suite(.simulatedTime) struct ChainingTests {
     private func reader(_ device: any SoftwareUSBDevice) async throws -> MachineReader {
         try #require(try await Machine(.usb, usb: USBReaders(on: SoftwareUSBBus(device))).readers().first)
     }

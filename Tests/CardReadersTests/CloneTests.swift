@@ -3,11 +3,12 @@ import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
 import SmartCardUSB
+import TestSupport
 import Testing
 import USBTestSupport
 
 /// Copies of the ACR122U, with its ids but different behavior.
-@Suite struct CloneTests {
+@Suite(.simulatedTime) struct CloneTests {
     @Test(arguments: [
         (ACR122UProfile.twoSlotClone, ["A02014090501#0", "A02014090501#1"], "ACR122U207"),
         (.renamedClone, ["072F:2200@1-2#0"], "CCIDRDV100"),

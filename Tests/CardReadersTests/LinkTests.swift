@@ -6,9 +6,10 @@ import SmartCardPN532
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// Links to the reader itself, with a pcscd that counts connections.
-@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct LinkTests {
+@Suite(.pcscExclusive, .simulatedTime, .serialized, .timeLimit(.minutes(10))) struct LinkTests {
     /// SCARD_CONNECT, SCARD_DISCONNECT, SCARD_BEGIN_TRANSACTION (pcsc-lite, winscard_msg.h).
     private static let (connect, disconnect, begin): (UInt32, UInt32, UInt32) = (0x04, 0x06, 0x07)
     private static let name = "ACS ACR122U PICC Interface 00 00"
@@ -164,7 +165,7 @@ import Testing
                 switch end {
                 case .return: return
                 case .throw: throw Stop()
-                case .cancel: try await Task.sleep(for: .seconds(600))
+                case .cancel: try await Time.sleep(for: .seconds(600))
                 }
             }
         }

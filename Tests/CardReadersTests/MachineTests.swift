@@ -9,9 +9,10 @@ import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 /// Readers over all backends: a scripted pcscd, and a USB bus in this process.
-@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct MachineTests {
+@Suite(.pcscExclusive, .simulatedTime, .serialized, .timeLimit(.minutes(10))) struct MachineTests {
     /// SCARD_ATTR_CHANNEL_ID of a reader on USB, 0020 and bus and address (PC/SC part 3, 3.1.2); of none that is `nil`.
     private func pcscd(_ readers: [String], address: UInt8?, in folder: URL) throws -> FakePCSCD {
         var behavior = FakePCSCD.Behavior()
@@ -75,9 +76,9 @@ import USBTestSupport
         ended.waitUntilExit()
         try "\(ended.processIdentifier)\n".write(
             to: folder.appending(path: "pcscd.pid"), atomically: true, encoding: .utf8)
-        let start = ContinuousClock.now
+        let start = Time.now
         #expect(try await seen(machine.readers()) == ["usb ACS ACR122U PICC Interface: pcscd does not answer"])
-        #expect(ContinuousClock.now - start < .seconds(4))
+        #expect(Time.now == start)
         #expect(await machine.look().failures[.pcsc]?.kind == .noService)
         bus.unplug()
         await #expect { try await machine.readers() } throws: { ($0 as? CardError)?.kind == .noService }
@@ -93,7 +94,7 @@ import USBTestSupport
         // As pcscd does it: the process id first, the socket when the drivers have been read.
         try "\(getpid())\n".write(to: folder.appending(path: "pcscd.pid"), atomically: true, encoding: .utf8)
         let search = Task { try await Machine(.pcsc).readers() }
-        try await Task.sleep(for: .milliseconds(300))
+        try await Time.sleep(for: .milliseconds(300))
         let pcscd = try pcscd(["Reader 00 00"], address: nil, in: folder)
         defer { pcscd.stop() }
         #expect(try await seen(search.value) == ["pcsc Reader: it was asked for"])
@@ -109,7 +110,7 @@ import USBTestSupport
         let search = Task {
             try await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).readers()
         }
-        try await Task.sleep(for: .milliseconds(300))
+        try await Time.sleep(for: .milliseconds(300))
         pcscd.readers = [.init("ACS ACR122U PICC Interface 00 00")]
         #expect(try await seen(search.value) == ["pcsc ACS ACR122U PICC Interface: pcscd has it"])
     }
@@ -203,10 +204,10 @@ import USBTestSupport
         let bus = SoftwareUSBBus()
         var listings = Machine(usb: USBReaders(on: bus)).listings().makeAsyncIterator()
         #expect(await listings.next()?.readers.count == 1)
-        let start = ContinuousClock.now
+        let start = Time.now
         bus.plug(SoftwareACR122U())
         while let listing = await listings.next(), listing.readers.count < 2 {}
-        #expect(ContinuousClock.now - start >= Roster.pcscdOpens)
+        #expect(Time.now - start == Roster.pcscdOpens)
         #expect(
             try await seen(Machine(usb: USBReaders(on: bus)).readers()).last
                 == "usb ACS ACR122U PICC Interface: pcscd answers and does not have it")
@@ -220,9 +221,9 @@ import USBTestSupport
         behavior.welcome = .silence
         let pcscd = try FakePCSCD(path: folder.appending(path: "pcscd.comm").path, behavior: behavior)
         defer { pcscd.stop() }
-        let start = ContinuousClock.now
+        let start = Time.now
         let listing = await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).look()
-        #expect(ContinuousClock.now - start >= .milliseconds(4900))
+        #expect(Time.now - start == .seconds(5))
         #expect(seen(listing.readers) == ["usb ACS ACR122U PICC Interface: pcscd does not answer"])
         #expect(listing.failures[.pcsc]?.description.contains("pcscd hangs") == true)
     }

@@ -1,10 +1,11 @@
 import CardReaders
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 
 /// The commands of the documents in `Model.functions`, and missing commands.
-@Suite struct ReaderCommandsTests {
+@Suite(.simulatedTime) struct ReaderCommandsTests {
     /// Sends back what a reader of escape commands would, and notes what comes.
     private final class Noting: ReaderLink {
         let sent = Mutex<[String]>([])

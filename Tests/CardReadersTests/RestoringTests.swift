@@ -8,9 +8,10 @@ import Synchronization
 import TestSupport
 import Testing
 import USBTestSupport
+import Waiting
 
 /// A link restores the settings that it changed, by the table of models, for every model.
-@Suite(.pcscExclusive, .serialized, .timeLimit(.minutes(10))) struct RestoringTests {
+@Suite(.pcscExclusive, .simulatedTime, .serialized, .timeLimit(.minutes(10))) struct RestoringTests {
     enum Backend: CaseIterable { case pcsc, usb }
     enum End: CaseIterable { case close, `throw`, cancel, drop }
 
@@ -95,7 +96,7 @@ import USBTestSupport
                     switch end {
                     case .close, .drop: return
                     case .throw: throw Stop()
-                    case .cancel: try await Task.sleep(for: .seconds(600))
+                    case .cancel: try await Time.sleep(for: .seconds(600))
                     }
                 }
                 guard end == .drop else { return try await reader.withLink(body) }

@@ -3,6 +3,7 @@ import SmartCardPCSC
 import SmartCardUSB
 import Testing
 import USBDevices
+import Waiting
 
 /// The readers derived from the facts of pcscd and USB.
 @Suite struct RosterTests {
@@ -85,7 +86,7 @@ import USBDevices
         let device = device("A0123")
         let pcscd = Roster.PCSCFacts(
             name: "ACS ACR122U 00 00", channel: PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | 4))
-        let start = ContinuousClock.now
+        let start = Time.now
         func sources(after seconds: Int, pcscd facts: Roster.PCSCFacts?) -> [Roster.Source] {
             roster.entries(
                 pcsc: facts.map { [$0] } ?? [], usb: [.init(device: device)], at: start + .seconds(seconds)
@@ -108,7 +109,7 @@ import USBDevices
     func pluggedIn() {
         var roster = Roster()
         let (old, new) = (device("A0123"), device("B0123", address: 5, ports: [3]))
-        let start = ContinuousClock.now
+        let start = Time.now
         func ids(after seconds: Int, _ devices: [USBDevice], answers: Bool = true, pcscd: UInt32? = nil) -> [String] {
             roster.entries(
                 pcsc: pcscd.map {

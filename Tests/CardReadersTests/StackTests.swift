@@ -2,7 +2,9 @@ import CardReaders
 import Logging
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
+import Waiting
 
 /// A channel with scripted responses that records commands.
 private final class Transport: CardChannel {
@@ -20,10 +22,10 @@ private final class Transport: CardChannel {
     func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         sent.withLock { $0.append(command.bytes.hex) }
         guard let answer = answers.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
-            try await Task.sleep(for: .seconds(600))
+            try await Time.sleep(for: .seconds(600))
             throw CardError(.noAnswer)
         }
-        try await Task.sleep(for: pause)
+        try await Time.sleep(for: pause)
         return try ResponseAPDU(answer)
     }
 }
@@ -57,7 +59,7 @@ private final class Mutexed: Sendable {
     let all = Mutex<[String]>([])
 }
 
-@Suite(.timeLimit(.minutes(2))) struct StackTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct StackTests {
     private func record(into list: Mutexed) -> RecorderLayer.Record {
         { event in
             switch event {
@@ -97,11 +99,11 @@ private final class Mutexed: Sendable {
     func timeLimit() async throws {
         let recorded = Mutexed()
         let stack = Stack(for: Named(), timeLimit: .milliseconds(20), record: record(into: recorded))
-        let start = ContinuousClock.now
+        let start = Time.now
         await #expect { try await stack.over(Transport("61 04")).transmit(.readRecord(1, sfi: 1)) } throws: {
             ($0 as? CardError)?.kind == .readerTimeout
         }
-        #expect(ContinuousClock.now - start < .seconds(30))
+        #expect(Time.now - start == .milliseconds(20))
         #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "! readerTimeout"])
     }
 

@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 import USBDevices
+import Waiting
 
 @testable import CardReceipts
 
@@ -324,7 +325,7 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
         }
         if !bytes.isEmpty { return completion(.success(bytes)) }
         Task {
-            try? await Task.sleep(for: timeout ?? .seconds(1))
+            try? await Time.sleep(for: timeout ?? .seconds(1))
             completion(.failure(.timeout))
         }
     }
@@ -342,7 +343,7 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     }
 }
 
-@Suite struct USBPrinterTests {
+@Suite(.simulatedTime) struct USBPrinterTests {
     private static func service(
         _ printer: FakeUSBPrinter, productID: UInt16? = nil, limits: ESCPOSPrinter.Limits = .generous
     ) -> ESCPOSPrinter {

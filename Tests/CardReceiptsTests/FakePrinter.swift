@@ -27,12 +27,19 @@ final class FakePrinter: Sendable {
 
     private let behavior: Behavior
     private let state = Mutex(State())
+    /// Tells threads that something was received.
+    private let arrival = NSCondition()
 
     init(_ behavior: Behavior = Behavior()) { self.behavior = behavior }
 
     /// What there was to print, without the questions.
     var received: [UInt8] { state.withLock { $0.received } }
     var questions: Int { state.withLock { $0.questions } }
+
+    /// Keeps the thread until it has so much to print.
+    func block(until count: Int) {
+        arrival.withLock { while received.count < count { arrival.wait() } }
+    }
 
     /// Serves until the other end closes, on the thread that calls.
     func serve(_ descriptor: Int32) {
@@ -57,6 +64,7 @@ final class FakePrinter: Sendable {
                     pending.removeFirst()
                 }
             }
+            arrival.withLock { arrival.broadcast() }
             if let last = behavior.leavesAfter, received.count >= last { return }
         }
     }

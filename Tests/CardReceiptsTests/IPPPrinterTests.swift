@@ -35,11 +35,7 @@ private final class RunningPrinter: Sendable {
                 "ippeveprinter", "-p", "\(port)", "-n", "localhost", "-r", "off", "-d", folder.url.path, "-k", "-f",
                 formats, "-c", command.path, "Receipts",
             ], environment: ["LD_PRELOAD": library])
-        let end = ContinuousClock.now + .seconds(90)
-        while await IPPPrinter(uri)?.condition() == .absent {
-            try #require(ContinuousClock.now < end, "\(program.error)")
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        try await wait(for: "printer") { [uri] in await IPPPrinter(uri)?.condition() != .absent }
     }
 
     deinit { program.signal(SIGKILL) }
@@ -107,11 +103,7 @@ struct IPPPrinterTests {
             script: "touch begun; \(RunningPrinter.untilGo); exit 0")
         let service = try printer.service(), content = try Sample.content()
         let task = Task { await service.printReceipt(content: content) }
-        let end = ContinuousClock.now + .seconds(90)
-        while !printer.exists("begun") {
-            try #require(ContinuousClock.now < end)
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await wait(for: "the job's beginning") { printer.exists("begun") }
         task.cancel()
         guard case .cancel(let progress) = await task.value else {
             Issue.record("not cancelled")
@@ -120,12 +112,12 @@ struct IPPPrinterTests {
         #expect(progress.sent == progress.total && progress.total > 1000)
         try printer.create("go")
         // The job's number is 1: ipptool asks the printer what has become of it.
-        var job: Program.Outcome
-        repeat {
-            try #require(ContinuousClock.now < end + .seconds(90))
-            job = try await Program.run(["ipptool", "-tv", "\(printer.uri)/1", "get-job-attributes.test"])
-        } while job.output.contains("job-state (enum) = processing")
-        #expect(job.output.contains("job-state (enum) = canceled"), "\(job)")
+        var job = ""
+        try await wait(for: "the job's end") {
+            job = try await Program.run(["ipptool", "-tv", "\(printer.uri)/1", "get-job-attributes.test"]).description
+            return !job.contains("job-state (enum) = processing")
+        }
+        #expect(job.contains("job-state (enum) = canceled"), "\(job)")
     }
 
     @Test("B8: a job that somebody cancels at the printer is told")
@@ -133,11 +125,7 @@ struct IPPPrinterTests {
         let printer = try await RunningPrinter(script: "touch begun; \(RunningPrinter.untilGo); exit 0")
         let service = try printer.service(), content = try Sample.content()
         async let result = service.printReceipt(content: content)
-        let end = ContinuousClock.now + .seconds(90)
-        while !printer.exists("begun") {
-            try #require(ContinuousClock.now < end)
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await wait(for: "the job's beginning") { printer.exists("begun") }
         let cancelled = try await Program.run(["ipptool", "-tv", printer.uri, "cancel-current-job.test"])
         #expect(cancelled.status == 0, "\(cancelled)")
         try printer.create("go")

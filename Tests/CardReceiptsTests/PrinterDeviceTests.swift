@@ -95,10 +95,7 @@ struct UsblpTests {
         for answers in ESCPOSPrinter.Answers.allCases {
             let before = printer.received.count
             #expect(await Self.service(answers).printReceipt(content: content) == .success)
-            let end = ContinuousClock.now + .seconds(120)
-            while printer.received.count < before + Self.expected(content).count, ContinuousClock.now < end {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            try await wait(for: "receipt") { printer.received.count >= before + Self.expected(content).count }
             #expect(Array(printer.received.dropFirst(before)) == Self.expected(content))
         }
         withExtendedLifetime(line) {}
@@ -136,8 +133,7 @@ struct UsblpTests {
                 return count == 1
             }
             guard !isFirst else { return 0x18 }
-            let end = ContinuousClock.now + .seconds(120)
-            while printer.received.count < total, ContinuousClock.now < end { usleep(1000) }
+            printer.block(until: total)
             return 0x30
         }
         let result = await Self.service(.none).printReceipt(content: content)

@@ -4,6 +4,7 @@ import Cameras
 import Foundation
 import TestSupport
 import Testing
+import Waiting
 
 @testable import KioskBridge
 
@@ -54,7 +55,9 @@ import Testing
 
     private final class Observer: BridgeHostDelegate {}
 
-    @Test("C5 An answer that the application forgets becomes an internal error, and a second one is dropped")
+    @Test(
+        "C5 An answer that the application forgets becomes an internal error, and a second one is dropped",
+        .simulatedTime)
     func forgotten() async throws {
         let host = BridgeHost(hostVersion: "1")
         host.registerCustomCapability("forgetful", version: "1.0") { _, _ in }
@@ -70,7 +73,7 @@ import Testing
         }
         host.registerCustomCapability("slow", version: "1.0") { _, responder in
             released = []
-            try? await Task.sleep(for: .milliseconds(100))
+            try? await Time.sleep(for: .seconds(60))
             responder.respond(status: .success, data: ["own": true])
         }
         let page = try #require(Page(host))
@@ -253,7 +256,7 @@ import Testing
         configuration.limits.messagesPerSecond = 10_000
         let host = BridgeHost(configuration: configuration)
         host.registerCustomCapability("wait", version: "1.0") { _, _ in
-            try? await Task.sleep(for: .seconds(60))
+            try? await waitUntilCanceled()
         }
         let page = try #require(Page(host))
         for _ in 0..<300 { _ = try await page.request("unknown", #"{"mrz":"L898902C3","n":[12,{"b":true}]}"#) }
@@ -302,8 +305,7 @@ import Testing
             _ = try await page.request("capability.query")
             page.leave()
         }
-        for _ in 0..<100 where host != nil || connection != nil { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(host == nil && connection == nil)
+        try await wait(for: "their end") { host == nil && connection == nil }
         let orphan = try #require(Page(BridgeHost(hostVersion: "1")))
         await orphan.send("{}")
         try await orphan.wait("end") { orphan.closed == 1001 }
@@ -345,10 +347,7 @@ import Testing
             await page.send(#"{"v":1,"type":"event","correlationId":"e","payload":{"action":"journey.complete"}}"#)
             page.leave()
         }
-        for _ in 0..<500 where connections.contains(where: { $0.value != nil }) {
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        #expect(connections.count { $0.value != nil } == 0)
+        try await wait(for: "the end of the connections") { connections.allSatisfy { $0.value == nil } }
         #expect(host.receivedMessages.count == 100 && host.pendingRequests.isEmpty)
     }
 

@@ -1,6 +1,7 @@
 import ContactlessMetrics
 import CoreMetrics
 import Foundation
+import TestSupport
 import Testing
 
 @testable import KioskBridge
@@ -24,7 +25,7 @@ import Testing
                 responder.respond(status: .error, error: .init(.busy, "again"))
             }
             host.registerCustomCapability("slow", version: "1.0") { _, responder in
-                try? await Task.sleep(for: .seconds(3600))
+                try? await waitUntilCanceled()
                 responder.respond(status: .success)
             }
             #expect(exposition.text.contains("contactless_bridge_page_connected 0.0\n"))

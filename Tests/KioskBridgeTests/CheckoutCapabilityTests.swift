@@ -137,12 +137,12 @@ import Testing
     /// A payment service that takes its time to decide.
     private final class Decision: Sendable {
         private let (asked, ask) = AsyncStream<Void>.makeStream()
-        private let isApproved = Mutex(false)
+        private let approval = DispatchSemaphore(value: 0)
 
         var decide: @Sendable (PaymentRequest) -> InMemoryCheckoutRepository.Decision {
             { _ in
                 self.ask.yield()
-                while !self.isApproved.withLock({ $0 }) { usleep(1000) }
+                self.approval.wait()
                 return .approve
             }
         }
@@ -150,7 +150,7 @@ import Testing
         /// Waits until it is asked.
         func isAsked() async { for await _ in asked { break } }
 
-        func approve() { isApproved.withLock { $0 = true } }
+        func approve() { approval.signal() }
     }
 
     @Test("A card typed on a page pays once, the order has the outcome before the page, and the card is nowhere else")
@@ -373,7 +373,7 @@ import Testing
         let answers = Mutex<[String]>([])
         let capability = CheckoutCapability(orders: Orders()) { _, _ in
             opening.yield()
-            try await Task.sleep(for: .seconds(300))
+            try await waitUntilCanceled()
             throw CancellationError()
         }
         let request = BridgeMessage(

@@ -2,6 +2,7 @@ import CInput
 import CUMockdev
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 
@@ -125,10 +126,7 @@ private final class States: Sendable {
     deinit { task.withLock { $0?.cancel() } }
 
     func wait(_ expected: [Bool], _ location: SourceLocation = #_sourceLocation) async throws {
-        let limit = ContinuousClock.now + .seconds(20)
-        while seen.withLock({ $0.count < expected.count }), ContinuousClock.now < limit {
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await TestSupport.wait(for: "state") { seen.withLock { $0.count >= expected.count } }
         #expect(seen.withLock { $0 } == expected, sourceLocation: location)
     }
 }
@@ -184,10 +182,16 @@ struct HeadphoneTests {
         second.isOn.withLock { $0 = true }
         try inputs.add(second)
         try await states.wait([false, true])
-        inputs.send([(EV_SW, SW_HEADPHONE_INSERT, 1)], of: first)
-        try await Task.sleep(for: .milliseconds(100))
+        // Events that were lost behind this one: when the device has been asked for its state, it was read.
+        first.isOn.withLock { $0 = true }
+        inputs.send([(EV_SW, SW_HEADPHONE_INSERT, 1), (EV_SYN, SYN_DROPPED, 0)], of: first)
+        try await wait(for: "question") { first.asked.withLock { $0 == 2 } }
         inputs.remove(second)
-        try await Task.sleep(for: .milliseconds(100))
+        // One that is opened afterwards: when it has been asked, the other is known to be gone.
+        let third = MockInputs.Device(3, switches: Self.headphone)
+        try inputs.add(third)
+        try await wait(for: "question") { third.asked.withLock { $0 > 0 } }
+        try await states.wait([false, true])
         inputs.send([(EV_SW, SW_HEADPHONE_INSERT, 0)], of: first)
         try await states.wait([false, true, false])
     }

@@ -58,7 +58,7 @@ private final class Logind: Sendable {
         }
     }
 
-    func sleep(_ isAsleep: Bool) async throws {
+    func tell(isAsleep: Bool) async throws {
         try await call(
             "", "org.freedesktop.DBus.Mock.EmitSignal", "org.freedesktop.login1.Manager", "PrepareForSleep", "b",
             "[<\(isAsleep)>]")
@@ -88,10 +88,7 @@ private final class Logind: Sendable {
         }
 
         func wait(_ expected: [Bool], _ location: SourceLocation = #_sourceLocation) async throws {
-            let limit = ContinuousClock.now + .seconds(20)
-            while states.count < expected.count, ContinuousClock.now < limit {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await TestSupport.wait(for: "state") { states.count >= expected.count }
             #expect(states == expected, sourceLocation: location)
         }
     }
@@ -150,16 +147,16 @@ private final class Logind: Sendable {
             }
         }
         // Both watches have begun when a lock and a sleep are seen.
-        for _ in 0..<200 where !host.absences.contains(.screenLock) {
+        try await wait(for: "lock") {
             try await logind.session("1", "Lock")
-            try await Task.sleep(for: .milliseconds(20))
+            return host.absences.contains(.screenLock)
         }
-        for _ in 0..<200 where !host.absences.contains(.sleep) {
-            try await logind.sleep(true)
-            try await Task.sleep(for: .milliseconds(20))
+        try await wait(for: "sleep") {
+            try await logind.tell(isAsleep: true)
+            return host.absences.contains(.sleep)
         }
         try await page.wait("background") { events() == ["host.background"] }
-        try await logind.sleep(false)
+        try await logind.tell(isAsleep: false)
         try await page.wait("waking") { host.absences == [.screenLock] }
         #expect(host.isInBackground && calls == ["leave"])
         await host.enterForeground()

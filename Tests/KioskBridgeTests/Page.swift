@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import KioskBridge
@@ -49,11 +50,7 @@ import Testing
 
     /// Waits for a text or the end that `condition` accepts.
     func wait(_ what: String, until condition: () -> Bool) async throws {
-        let limit = ContinuousClock.now + .seconds(90)
-        while !condition() {
-            try #require(ContinuousClock.now < limit, "no \(what)")
-            try await Task.sleep(for: .milliseconds(2))
-        }
+        try await TestSupport.wait(for: what) { condition() }
     }
 
     /// The responses to a request.

@@ -3,7 +3,9 @@ import Foundation
 import KioskKit
 import KioskTestSupport
 import ProximityReader
+import TestSupport
 import Testing
+import Waiting
 
 @testable import KioskBridge
 
@@ -160,7 +162,7 @@ import Testing
 
         try kiosk.bench.insert()
         _ = await second.begin("payment.start", #"{"order":"1001"}"#)
-        while await kiosk.bench.psp.calls.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "the payment service's call") { await !kiosk.bench.psp.calls.isEmpty }
         second.leave()
         let third = try #require(Page(kiosk.host))
         try await third.wait("host.ready") { !third.events("host.ready").isEmpty }
@@ -242,10 +244,11 @@ import Testing
     @Test("A receipt is printed once at a time, and a printer's failure is told")
     func receipt() async throws {
         let host = BridgeHost(hostVersion: "1")
+        let paper = Delivery<Void>()
         host.register(
             ReceiptCapability { order, locale in
                 if order == "german", locale != "de" { throw CancellationError() }
-                if order == "slow" { try await Task.sleep(for: .milliseconds(200)) }
+                if order == "slow" { try await paper.receive() }
                 if order == "broken" { throw CancellationError() }
                 if order == "unknown" { throw BridgeErrorPayload(.invalidRequest, "no such order") }
             })
@@ -255,6 +258,7 @@ import Testing
         #expect(german.data["printed"] as? Bool == true)
         let slow = await page.begin("receipt.print", #"{"order":"slow"}"#)
         #expect(try await page.request("receipt.print", #"{"order":"1001"}"#).code == "BUSY")
+        paper.deliver(.success(()))
         try await page.wait("receipt") { !page.responses(to: slow).isEmpty }
         #expect(try await page.request("receipt.print", #"{"order":"broken"}"#).code == "PRINT_FAILED")
         #expect(try await page.request("receipt.print", #"{"order":"unknown"}"#).code == "INVALID_REQUEST")

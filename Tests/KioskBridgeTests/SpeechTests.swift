@@ -130,7 +130,7 @@ import Testing
             volumes.withLock { $0.append(volume) }
             if let fault = fault.withLock({ $0 }) { throw fault }
             guard isSlow.withLock({ $0 }) else { return }
-            do { try await Task.sleep(for: .seconds(600)) } catch {
+            do { try await waitUntilCanceled() } catch {
                 canceled.withLock { $0.append(text) }
                 throw error
             }

@@ -3,9 +3,10 @@ import KioskKit
 import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct AliasTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct AliasTests {
     @Test("a session that is made from reader and token, and prepared again, goes on as the reader's session")
     func session() async throws {
         let bench = try await KioskBench()

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The table of `Answers.md`, row by row: each answer is given to a batch of four payments.
-@Suite(.timeLimit(.minutes(5))) struct AnswersTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct AnswersTests {
     private typealias Bench = ForwarderBench
     private static let count = 4
 

@@ -2,12 +2,13 @@ import Foundation
 import KioskTestSupport
 import ProximityReader
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import KioskKit
 
 /// A forwarder's counters and limits: failures in a row and failures that are not, and what one answer leaves to the next.
-@Suite(.timeLimit(.minutes(2))) struct ForwarderBoundaryTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct ForwarderBoundaryTests {
     private typealias Bench = ForwarderBench
 
     private static func sizes(_ service: BatchService) -> [Int] { service.calls.map(\.payments.count) }

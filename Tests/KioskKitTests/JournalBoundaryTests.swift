@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The payment journal's limits, and the places of its lines.
-@Suite(.timeLimit(.minutes(2))) struct JournalBoundaryTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct JournalBoundaryTests {
     private final class Folder: Sendable {
         let url = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID().uuidString)")
         deinit { try? FileManager.default.removeItem(at: url) }

@@ -4,9 +4,10 @@ import KioskKit
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// What a disk that fails leaves in the journal.
-@Suite(.timeLimit(.minutes(5))) struct JournalDiskTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct JournalDiskTests {
     /// A counter that a closure may change.
     private final class Calls: Sendable {
         private let count = Mutex(0)
@@ -121,11 +122,11 @@ import Testing
 
     /// What another run of the program finds, as soon as the journal's thread has let go of what is over.
     private static func leftovers(in folder: URL) async throws -> [OpenPayment] {
-        let end = ContinuousClock.now + .seconds(30)
+        let end = Time.now + .seconds(30)
         while true {
             let left = await PaymentJournal(folder: folder).leftovers()
-            guard left.isEmpty, .now < end else { return left }
-            try await Task.sleep(for: .milliseconds(10))
+            guard left.isEmpty, Time.now < end else { return left }
+            try await Time.sleep(for: .milliseconds(10))
         }
     }
 

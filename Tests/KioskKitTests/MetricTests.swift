@@ -60,7 +60,7 @@ final class NotingBackend: MetricsFactory {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct MetricTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct MetricTests {
     @Test("A payment, a refusal, a refund and an unknown outcome are counted, and a backend gets nothing of the card")
     func payments() async throws {
         let backend = NotingBackend()
@@ -169,7 +169,8 @@ final class NotingBackend: MetricsFactory {
         backend.expectOnlyTheTable()
     }
 
-    @Test("A pause of forwarding is seen until it goes on; a payment that is withdrawn or set aside is counted")
+    @Test(
+        "A pause of forwarding is seen until it goes on; a payment that is withdrawn or set aside is counted")
     func pause() async throws {
         let backend = NotingBackend()
         try await withMetricsFactory(backend) {

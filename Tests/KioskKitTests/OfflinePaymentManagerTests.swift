@@ -4,9 +4,10 @@ import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) @MainActor struct OfflinePaymentManagerTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) @MainActor struct OfflinePaymentManagerTests {
     private func bench() async throws -> KioskBench {
         try await KioskBench(isPrepared: false) {
             $0.storeAndForward = .init(limits: ["EUR": .init(perPayment: 100, total: 1000)])

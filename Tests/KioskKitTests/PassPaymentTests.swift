@@ -3,9 +3,11 @@ import KioskKit
 import KioskTestSupport
 import ProximityReader
 import SmartCardSimulator
+import TestSupport
 import Testing
+import Waiting
 
-@Suite(.timeLimit(.minutes(5))) struct PassPaymentTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PassPaymentTests {
     private let request = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
     private let passes = VASRequest(vasMerchants: [.init(id: KioskBench.passType)])
 
@@ -119,7 +121,7 @@ import Testing
         try await insert()
         await #expect(throws: TapToPayError.noPrice) {
             _ = try await bench.service.charge(request, with: passes) { _ in
-                try await Task.sleep(for: .seconds(600))
+                try await Time.sleep(for: .seconds(600))
                 return 1
             }
         }

@@ -5,21 +5,20 @@ import ProximityReader
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// A store in a folder of its own, and who forwards it.
 final class ForwarderBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "forwarder-\(UUID().uuidString)")
     let service: BatchService
-    let clock: StoppedClock
     private let configuration: ProximityReaderSystem.ValidatedConfiguration
     private let decisions = Mutex<[String]>([])
 
     /// The payments that were told of as decided, in their order.
     var decided: [String] { decisions.withLock { $0 } }
 
-    init(_ service: BatchService, clock: StoppedClock = StoppedClock(), payments: Int) async throws {
+    init(_ service: BatchService, payments: Int) async throws {
         self.service = service
-        self.clock = clock
         var configuration = ProximityReaderSystem.Configuration()
         configuration.folder = folder
         configuration.tokenKeys = service.keySet
@@ -57,7 +56,7 @@ final class ForwarderBench: Sendable {
         pace.batchSize = batchSize
         change(&pace)
         return PaymentForwarder(
-            PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, clock: clock, chance: { chance },
+            PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, chance: { chance },
             renewCredentials: renewCredentials,
             decided: { [weak self] payment, _ in
                 self?.decisions.withLock { $0.append(payment.id) }
@@ -77,7 +76,7 @@ final class ForwarderBench: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PaymentForwarderTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PaymentForwarderTests {
     private typealias Bench = ForwarderBench
 
     @Test("what is stored goes in batches, the oldest first, each under its own key, and is deleted")
@@ -121,7 +120,8 @@ final class ForwarderBench: Sendable {
                 terminal, chance: chance,
                 change: { ($0.attempts, $0.interval, $0.longestPause) = (5, .zero, .seconds(5)) })
             await #expect(throws: PaymentServiceError.noAnswer("not asked")) { try await forwarder.forward() }
-            #expect(bench.clock.pauses == [1, 2, 4, 5].map { Duration.seconds($0 * share) })
+            let times = bench.service.calls.map(\.time)
+            #expect(zip(times, times.dropFirst()).map { $1 - $0 } == [1, 2, 4, 5].map { .seconds($0 * share) })
             #expect(try await bench.ledger(terminal).payments().map(\.state) == [.unknown])
             // The next call asks again, with the same key.
             #expect(try await forwarder.forward().approved == 1)
@@ -131,11 +131,11 @@ final class ForwarderBench: Sendable {
 
     @Test("from one call of the service to the next there is an interval, also where nothing fails")
     func interval() async throws {
-        let clock = StoppedClock()
-        let bench = try await Bench(BatchService(now: { clock.now.time }), clock: clock, payments: 3)
+        let start = Time.now
+        let bench = try await Bench(BatchService(), payments: 3)
         let forwarder = bench.forwarder(bench.terminal(), batchSize: 1, change: { $0.interval = .seconds(7) })
         try await forwarder.forward()
-        #expect(bench.service.calls.map(\.time) == [.zero, .seconds(7), .seconds(14)])
+        #expect(bench.service.calls.map { $0.time - start } == [.zero, .seconds(7), .seconds(14)])
     }
 
     @Test("a service that does not know the terminal ends it at once; new credentials are fetched once")
@@ -144,10 +144,11 @@ final class ForwarderBench: Sendable {
             BatchService([.notAuthorized, .notAuthorized, .taken, .notAuthorized]), payments: 2)
         let terminal = bench.terminal()
         let renewals = Mutex(0)
+        let start = Time.now
         await #expect(throws: PaymentServiceError.notAuthorized("who are you?")) {
             try await bench.forwarder(terminal).forward()
         }
-        #expect(bench.service.calls.count == 1 && bench.clock.pauses.isEmpty)
+        #expect(bench.service.calls.count == 1 && Time.now == start)
         let renewing = bench.forwarder(terminal, batchSize: 1, renewCredentials: { renewals.withLock { $0 += 1 } })
         #expect(try await renewing.forward().approved == 2)
         #expect(renewals.withLock { $0 } == 1 && bench.charges == Bench.once(0..<2))
@@ -322,7 +323,7 @@ final class ForwarderBench: Sendable {
                 issuer: BatchService.issuer, merchant: "merchant-1", attachment: Data("order 7".utf8)))
         let live = bench.ledger(terminal).outcomes()
         let forwarder = PaymentForwarder(
-            PaymentCardReaderStore(terminal: terminal), to: bench.service, clock: StoppedClock())
+            PaymentCardReaderStore(terminal: terminal), to: bench.service)
         #expect(try await forwarder.forward().approved == 2)
         var seen: [String] = []
         for try await outcome in live {
@@ -375,8 +376,7 @@ final class ForwarderBench: Sendable {
     @Test("where deleting fails, only that is tried again: the batch is not sent a second time")
     func deleteFails() async throws {
         let other = Mutex<RecordStore?>(nil)
-        let clock = StoppedClock { other.withLock { $0 = nil } }
-        let bench = try await Bench(BatchService(), clock: clock, payments: 2)
+        let bench = try await Bench(BatchService(), payments: 2)
         let terminal = bench.terminal()
         let folder = bench.folder
         // Another program has the store when it is to be deleted.
@@ -388,9 +388,12 @@ final class ForwarderBench: Sendable {
                 let taker = RecordStore(folder: folder) { Date() }
                 _ = try? await taker.count()
                 other.withLock { $0 = taker }
+                // Until the first pause.
+                _ = Time.deadline(after: .milliseconds(1)) { other.withLock { $0 = nil } }
             })
+        let start = Time.now
         #expect(try await forwarder.forward().approved == 2)
-        #expect(bench.service.calls.count == 1 && !clock.pauses.isEmpty)
+        #expect(bench.service.calls.count == 1 && Time.now - start > .milliseconds(1))
     }
 
     @Test("a program that ends before it has deleted: the next one deletes with the same token, and asks for no other")

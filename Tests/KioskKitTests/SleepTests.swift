@@ -16,7 +16,7 @@ private let hasMock = FileManager.default.fileExists(atPath: "/usr/lib/python3/d
         "python3-dbusmock is not installed"))
 @MainActor struct SleepTests {
     @Test("the session manager has the reader ready again when the machine wakes, though nobody calls it")
-    func sleep() async throws {
+    func theMachineSleeps() async throws {
         let socket = "/tmp/bus-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: socket) }
         let daemon = try Program(["dbus-daemon", "--session", "--nofork", "--address=unix:path=\(socket)"])

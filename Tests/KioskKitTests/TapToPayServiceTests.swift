@@ -6,8 +6,9 @@ import ProximityReader
 import SmartCardSimulator
 import TestSupport
 import Testing
+import Waiting
 
-@Suite(.timeLimit(.minutes(5))) struct TapToPayServiceTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct TapToPayServiceTests {
     @Test("a card is read and charged, under the read's own key; a refund likewise")
     func charge() async throws {
         let bench = try await KioskBench()
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test("nothing is read before initialize(), nor while the machine sleeps; and it is afterwards")
-    func sleep() async throws {
+    func theMachineSleeps() async throws {
         let bench = try await KioskBench(isPrepared: false)
         try bench.insert()
         await #expect(throws: TapToPayError.notInitialized) {
@@ -177,7 +178,7 @@ import Testing
         await bench.psp.release()
         #expect(try await asking.value.status == .approved)
         let early = Task {
-            try? await Task.sleep(for: .seconds(3600))
+            try? await Time.sleep(for: .seconds(3600))
             _ = try await bench.service.authorize(card, amount: 1, currency: "EUR")
         }
         early.cancel()
@@ -234,7 +235,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) @MainActor struct ObservableTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) @MainActor struct ObservableTests {
     @Test("the session manager has the reader ready, not while the machine sleeps, and again afterwards")
     func suspended() async throws {
         let bench = try await KioskBench(isPrepared: false)

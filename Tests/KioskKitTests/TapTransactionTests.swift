@@ -7,9 +7,10 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// The tap transaction's stream, row for row as its promises are numbered: E1 to E7.
-@Suite(.timeLimit(.minutes(5))) struct TapTransactionTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct TapTransactionTests {
     /// A state without what belongs to one attempt alone.
     enum Seen: Hashable {
         case cancelled(String)
@@ -318,7 +319,7 @@ import Testing
             for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
                 if case .confirmingPayment(_, let confirmation) = state {
                     held.withLock { $0 = confirmation }
-                    try? await Task.sleep(for: .seconds(3600))
+                    try? await Time.sleep(for: .seconds(3600))
                 }
             }
         }
@@ -374,7 +375,7 @@ import Testing
         var seen: [Seen] = []
         // The cancelled attempt may still be ending.
         repeat {
-            try await Task.sleep(for: .milliseconds(10))
+            try await Time.sleep(for: .milliseconds(10))
             seen = await states(transactions) { #expect($0.complete(.approved)) }
         } while seen == [.cancelled("readerSessionBusy")]
         #expect(seen == [.confirming(12.34, "EUR"), .completed(.approved)])

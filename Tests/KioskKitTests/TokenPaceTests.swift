@@ -7,39 +7,30 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// How often a payment service is asked for tokens that are of no use.
-@Suite(.timeLimit(.minutes(5))) @MainActor struct TokenPaceTests {
-    /// Lets so many pauses begin, and no more.
-    private func clock(ending after: Int) -> (StoppedClock, AsyncStream<Void>) {
-        let (done, continuation) = AsyncStream.makeStream(of: Void.self)
-        let count = Counter()
-        let clock = StoppedClock {
-            guard await count.next() >= after else { return }
-            continuation.finish()
-            try? await Task.sleep(for: .seconds(600))
-        }
-        return (clock, done)
-    }
-
-    private actor Counter {
-        private var count = 0
-        func next() -> Int {
-            count += 1
-            return count
-        }
-    }
-
-    @Test("a reader that is not there costs no token, however often it is looked for")
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) @MainActor struct TokenPaceTests {
+    @Test("a reader that is not there costs no token, however often it is looked for, and is found within two seconds")
     func unplugged() async throws {
-        let bench = try await KioskBench(isPrepared: false)
-        bench.device.unplug()
-        let (clock, done) = clock(ending: 50)
-        let manager = ReaderSessionManager(bench.service, clock: clock)
+        let place = Place()
+        let bench = try await KioskBench(isPrepared: false) { $0.reader = .reader(place) }
+        place.unplug()
+        let manager = ReaderSessionManager(bench.service, pause: .seconds(2))
         manager.start()
-        for await _ in done {}
+        for _ in 0..<50 {
+            try await Time.sleep(for: .seconds(2))
+            guard case .failed = manager.state else {
+                Issue.record("\(manager.state)")
+                return
+            }
+        }
         #expect(await bench.psp.tokens == 0)
-        #expect(clock.pauses.allSatisfy { $0 == .seconds(2) })
+        place.plug()
+        let start = Time.now
+        try await wait(for: "reader") { if case .ready = manager.state { true } else { false } }
+        #expect(await bench.psp.tokens == 1)
+        #expect(Time.now - start <= .seconds(2))
     }
 
     /// A place for readers: the one that is plugged in last is there.
@@ -71,7 +62,7 @@ import Testing
             for await event in events { if case .notReady = event { break } }
             place.plug()
             // The look for the one before may still be under way.
-            while (try? await bench.service.initialize()) == nil { await Task.yield() }
+            try await wait(for: "the reader") { (try? await bench.service.initialize()) != nil }
         }
         #expect(await bench.psp.tokens == 1)
         bench.passTime(3601)
@@ -97,12 +88,14 @@ import Testing
     func useless() async throws {
         let bench = try await KioskBench(isPrepared: false)
         await bench.psp.setTokenLifetime(-1)
-        let (clock, done) = clock(ending: 7)
-        let manager = ReaderSessionManager(bench.service, clock: clock)
+        let manager = ReaderSessionManager(bench.service)
         manager.start()
-        for await _ in done {}
-        #expect(await bench.psp.tokens == 7)
-        for (pause, least) in zip(clock.pauses, [60, 120, 240, 480, 960, 960, 960]) {
+        try await wait(for: "tokens") { await bench.psp.tokens == 8 }
+        withExtendedLifetime(manager) {}
+        let fetches = await bench.psp.fetches
+        for (pause, least) in zip(
+            zip(fetches, fetches.dropFirst()).map { $1 - $0 }, [60, 120, 240, 480, 960, 960, 960])
+        {
             #expect(pause >= .seconds(least) && pause <= .seconds(least) * 1.25)
         }
     }

@@ -3,6 +3,7 @@ package import Foundation
 package import JWTKit
 package import KioskKit
 package import Synchronization
+package import Waiting
 
 /// A payment service that takes batches, and fails as it is told.
 ///
@@ -40,7 +41,7 @@ package final class BatchService: PaymentServiceProvider {
 
     package struct Call: Hashable, Sendable {
         package let key: String, reader: String, payments: [String]
-        package let time: Duration
+        package let time: Time.Instant
     }
 
     package struct State {
@@ -75,14 +76,12 @@ package final class BatchService: PaymentServiceProvider {
     /// Whether it refuses every batch with these card data.
     private let refuses: @Sendable (_ cardData: String) -> Bool
     package let signer = ES256PrivateKey()
-    private let now: @Sendable () -> Duration
 
     package init(
-        _ script: [Fate] = [], now: @escaping @Sendable () -> Duration = { .zero },
+        _ script: [Fate] = [],
         refuses: @escaping @Sendable (String) -> Bool = { _ in false },
         decide: @escaping @Sendable (String) -> PaymentResult.Status? = { _ in .approved }
     ) {
-        self.now = now
         self.decide = decide
         self.refuses = refuses
         state.withLock { $0.script = script }
@@ -109,7 +108,7 @@ package final class BatchService: PaymentServiceProvider {
         let batch = try JSONDecoder().decode(Batch.self, from: data)
         let fate = state.withLock { state in
             state.calls.append(
-                Call(key: idempotencyKey, reader: reader, payments: batch.payments.map(\.id), time: now()))
+                Call(key: idempotencyKey, reader: reader, payments: batch.payments.map(\.id), time: Time.now))
             return state.script.isEmpty ? .taken : state.script.removeFirst()
         }
         if let refusal = state.withLock({ $0.refusal }) { throw refusal }

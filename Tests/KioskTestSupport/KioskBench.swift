@@ -7,6 +7,7 @@ package import ProximityReader
 import SmartCard
 package import SmartCardSimulator
 import Testing
+package import Waiting
 package import WalletPasses
 
 /// A terminal with a virtual reader, and a payment service that does as it is told.
@@ -187,7 +188,9 @@ package actor ScriptedService: PaymentServiceProvider {
     private nonisolated let now: @Sendable () -> Date
     private var script: [Answer]
     package private(set) var calls: [Call] = []
-    package private(set) var tokens = 0
+    /// When a token was fetched, each time.
+    package private(set) var fetches: [Time.Instant] = []
+    package var tokens: Int { fetches.count }
     package private(set) var reversals: [String] = []
     private var tokenLifetime: TimeInterval = 3600
     private var results: [String: PaymentResult] = [:]
@@ -214,7 +217,7 @@ package actor ScriptedService: PaymentServiceProvider {
     package func holdTokens() { holdsTokens = true }
 
     package func fetchReaderToken() async throws -> String {
-        tokens += 1
+        fetches.append(Time.now)
         if holdsTokens, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         let claims = Claims(
             iss: BatchService.issuer, aud: "terminals", iat: now().timeIntervalSince1970,

@@ -3,6 +3,7 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// A virtual reader that fails where it is told to.
@@ -50,7 +51,7 @@ private final class FailingReader: CardReader {
 }
 
 /// The table of conditions on Linux and Apple's cases, row for row.
-@Suite(.timeLimit(.minutes(5))) struct ConditionTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ConditionTests {
     private static let acr122u = "ACS ACR122U PICC Interface 00 00"
     private static let other = "Another Reader 00 00"
 
@@ -152,8 +153,7 @@ private final class FailingReader: CardReader {
         reader = nil
         #expect(try await session?.cancelRead() == false)
         session = nil
-        for _ in 0..<6000 where terminal != nil { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(terminal == nil)
+        try await wait(for: "the end of the terminal") { terminal == nil }
         await customer.value
         // As ProximityReader's store has it: one at a time.
         let other = PaymentCardReader(terminal: PaymentTerminal(try bench.configuration.validated()))

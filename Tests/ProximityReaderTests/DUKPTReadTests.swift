@@ -2,10 +2,11 @@ import CardEncryption
 import Foundation
 import ProximityReader
 import SmartCard
+import TestSupport
 import Testing
 
 /// Card data under keys of DUKPT, with the options that the configuration has.
-@Suite(.timeLimit(.minutes(5))) struct DUKPTReadTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct DUKPTReadTests {
     /// TEST
     private static let base = SecretKey((0..<16).map { $0 })
 

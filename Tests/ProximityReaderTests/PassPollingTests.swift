@@ -3,15 +3,17 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
+import Waiting
 
 @testable import CardReaders
 @testable import SmartCardUSB
 
 /// What a terminal sends while it waits for a phone, and how it ends the tap: by the records of the software PN532, and by
 /// what the phone notices.
-@Suite(.timeLimit(.minutes(5))) struct PassPollingTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PassPollingTests {
     enum Call: Sendable, CaseIterable { case payment, verification, pass, passOrPayment, passAndPayment }
 
     /// Returns what was read: the statuses of the passes, and the outcome of the payment.
@@ -145,7 +147,7 @@ import USBTestSupport
         let waiting = Task { try await read(.pass, in: session) }
         try await log.wait(for: "readyForTap")
         device.insert(try PassBench.phone())
-        try await Task.sleep(for: .milliseconds(600))
+        try await Time.sleep(for: .seconds(10))
         #expect(await !log.names.contains("cardDetected"))
         #expect(try await session.cancelRead())
         await expect("readCancelled") { _ = try await waiting.value }

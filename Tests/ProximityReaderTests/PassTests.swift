@@ -5,6 +5,7 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import WalletPasses
 
@@ -54,7 +55,7 @@ enum PassBench {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PassTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PassTests {
     private func read(
         _ phone: any VirtualCard, stops: Bool, _ request: VASRequest = PassBench.request(), on bench: Bench? = nil
     ) async throws -> (PaymentCardReadResult?, VASReadResult?) {

@@ -2,10 +2,11 @@ import EMVContactless
 import Foundation
 import ProximityReader
 import SmartCard
+import TestSupport
 import Testing
 
 /// What a read tells of how the cardholder was verified, and of what a receipt states.
-@Suite(.timeLimit(.minutes(5))) struct ReadFactsTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ReadFactsTests {
     /// Below the limit nobody is verified, above it nobody can be; a terminal that says it has a PIN pad is asked for a PIN.
     @Test(
         "a card that asks for a PIN has not paid: there is no PIN pad",

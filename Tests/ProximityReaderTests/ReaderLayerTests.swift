@@ -2,6 +2,7 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 
@@ -9,7 +10,7 @@ import USBTestSupport
 @testable import SmartCardUSB
 
 /// What is between the terminal and its cards: the layers of the reader that it has, and that reader's driver.
-@Suite(.timeLimit(.minutes(5))) struct ReaderLayerTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ReaderLayerTests {
     /// GET PROCESSING OPTIONS, of class 80, which has no chaining: the rest of the transaction fits.
     @Test("the terminal sends no command that is too long for its reader")
     func longestCommand() async throws {
@@ -25,8 +26,8 @@ import USBTestSupport
         let card = ObservedCard(try #require(VirtualCards.named("visa")))
         device.insert(card)
         let read = Task { try await session.readPaymentCard(purchase) }
-        while await !log.names.contains(where: ["readRetry", "readCompleted", "readNotCompleted"].contains) {
-            try await Task.sleep(for: .milliseconds(5))
+        try await wait(for: "the end of the transaction") {
+            await log.names.contains(where: ["readRetry", "readCompleted", "readNotCompleted"].contains)
         }
         let instructions = card.exchanges.map { $0.command[1] }
         #expect(instructions.contains(0xA4) && !instructions.contains(0xA8))

@@ -6,6 +6,7 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// A place on the desk: a reader is plugged in there, or none is.
 private final class Desk: CardReader {
@@ -51,7 +52,7 @@ private final class Desk: CardReader {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct PluggingTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PluggingTests {
     /// By its chip, and as any other reader.
     private static let names = ["ACS ACR122U PICC Interface 00 00", "Another Reader 00 00"]
 
@@ -199,18 +200,19 @@ private final class Desk: CardReader {
         }
         /// pcscd takes a while to see a reader, and its driver gives up on one whose process waits for a processor.
         func read() async throws -> PaymentCardReadResult {
-            let end = ContinuousClock.now + .seconds(90)
-            while true {
+            var result: PaymentCardReadResult?
+            try await wait(for: "reader") {
                 do {
-                    return try await session.readPaymentCard(purchase)
-                } catch let error as PaymentCardReaderSession.ReadError where ContinuousClock.now < end {
+                    result = try await session.readPaymentCard(purchase)
+                } catch let error as PaymentCardReaderSession.ReadError {
                     switch error {
-                    case .readerNotAvailable, .readerInitializationFailed, .readerServiceError:
-                        try await Task.sleep(for: .milliseconds(200))
+                    case .readerNotAvailable, .readerInitializationFailed, .readerServiceError: return false
                     default: throw error
                     }
                 }
+                return true
             }
+            return try #require(result)
         }
         #expect(try await read().outcome == .success)
         await log.clear()
@@ -226,7 +228,7 @@ private final class Desk: CardReader {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CardsInTheFieldTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct CardsInTheFieldTests {
     @Test("two cards are asked to be one; the one that stays pays")
     func collision() async throws {
         let bench = try await Bench()
@@ -305,7 +307,7 @@ private final class Desk: CardReader {
         await log.clear()
         let last = Task { try await online.readPaymentCard(purchase) }
         try await log.wait(for: "removeCard")
-        try await Task.sleep(for: .milliseconds(500))
+        try await Time.sleep(for: .milliseconds(500))
         #expect(await !log.names.contains("readyForTap"))
         try bench.present("visa")
         #expect(try await last.value.outcome == .success)
@@ -379,7 +381,7 @@ private final class Desk: CardReader {
         // It comes back and goes again, until the read has heard of the cancellation.
         let going = Task {
             while !Task.isCancelled {
-                try await Task.sleep(for: .milliseconds(500))
+                try await Time.sleep(for: .milliseconds(500))
                 reader.end()
             }
         }
@@ -398,7 +400,7 @@ private final class Desk: CardReader {
             bench.passTime(24 * 3600 + 1)
             try bench.insert("visa")
             await expect(expected) { _ = try await read.value }
-            #expect(await log.names.contains("notReady"))
+            try await log.wait(for: "notReady")
         }
     }
 

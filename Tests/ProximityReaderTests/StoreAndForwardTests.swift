@@ -4,10 +4,11 @@ import Foundation
 import ProximityReader
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Payments without a network, from the reader to the deletion.
-@Suite(.timeLimit(.minutes(5))) struct StoreAndForwardTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct StoreAndForwardTests {
     private static func policy(total: Decimal = 100) -> ProximityReaderSystem.StoreAndForwardPolicy {
         .init(limits: ["EUR": .init(perPayment: 15, total: total)], maximumCount: 3, maximumAge: .seconds(3600))
     }

@@ -1,12 +1,13 @@
 import EMVContactless
 import Foundation
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import ProximityReader
 
 /// The policy's and the store's limits: the last value that is taken and the first that is not.
-@Suite(.timeLimit(.minutes(2))) struct StoreBoundaryTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct StoreBoundaryTests {
     private typealias Policy = ProximityReaderSystem.StoreAndForwardPolicy
 
     private static let policy = Policy(

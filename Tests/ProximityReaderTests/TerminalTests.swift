@@ -6,6 +6,7 @@ import JWTKit
 import ProximityReader
 import SmartCard
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// A terminal with a virtual reader, and the payment service that it trusts.
@@ -202,10 +203,10 @@ actor EventLog {
 
     /// Waits until an event has come `count` times.
     func wait(for name: String, _ count: Int = 1) async throws {
-        let end = ContinuousClock.now + .seconds(90)
-        while names.count(where: { $0 == name }) < count {
-            guard ContinuousClock.now < end else { throw Missing(name: name, names: names) }
-            try await Task.sleep(for: .milliseconds(5))
+        do {
+            try await TestSupport.wait(for: name) { names.count { $0 == name } >= count }
+        } catch let error where !(error is CancellationError) {
+            throw Missing(name: name, names: names)
         }
     }
 
@@ -220,7 +221,7 @@ actor EventLog {
 
 let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
 
-@Suite(.timeLimit(.minutes(5))) struct ReadTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ReadTests {
     @Test("a purchase comes back sealed: what is opened is the card's, and nothing else tells whose it is")
     func aPurchase() async throws {
         let bench = try await Bench()
@@ -378,7 +379,7 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct TokenTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct TokenTests {
     @Test("a token that is missing, foreign, forged or expired has its own error")
     func tokens() async throws {
         let bench = try await Bench()

@@ -3,10 +3,11 @@ import Crypto
 import Foundation
 import JWTKit
 import ProximityReader
+import TestSupport
 import Testing
 
 /// What a reader token is for, and what its claims are.
-@Suite(.timeLimit(.minutes(5))) struct TokenPurposeTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct TokenPurposeTests {
     @Test(
         "a token that says it is for something else prepares no reader",
         arguments: ["deletion-token+jwt", "application/deletion-token+jwt", "at+jwt", ""])

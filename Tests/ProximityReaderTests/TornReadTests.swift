@@ -2,10 +2,11 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// A card that is torn from the reader's field in one read, and presented again in the next.
-@Suite(.timeLimit(.minutes(5))) struct TornReadTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct TornReadTests {
     /// EMV Contactless Book C-2, 3.8.
     @Test("a payment that is torn in one read is recovered in the next: the card makes one cryptogram")
     func recovered() async throws {
@@ -19,7 +20,7 @@ import Testing
         bench.device.insert(card)
         try await log.wait(for: "readRetry")
         bench.device.remove()
-        while try await !session.cancelRead() { await Task.yield() }
+        try await wait(for: "the end of the read") { try await session.cancelRead() }
         await expect("readCancelled") { _ = try await first.value }
         try await log.wait(for: "userInterfaceDismissed")
         #expect(card.instructions.filter { $0 == 0xAE }.count == 1 && !card.instructions.contains(0xD0))

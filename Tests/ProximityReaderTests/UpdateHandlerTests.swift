@@ -5,6 +5,7 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 @testable import ProximityReader
 
@@ -18,7 +19,7 @@ private protocol Preparing {
 
 extension PaymentCardReader: Preparing {}
 
-@Suite(.timeLimit(.minutes(1))) struct UpdateHandlerTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct UpdateHandlerTests {
     /// Tells when nobody holds it any more.
     private final class Held: Sendable {
         let updates = Mutex<[String]>([])
@@ -46,7 +47,7 @@ extension PaymentCardReader: Preparing {}
             #expect(handled.updates.withLock { $0.first == "progress(0)" && $0.last == "progress(100)" })
             bench.device.unplug()
             try await log.wait(for: "notReady")
-            while handled.updates.withLock({ $0.last }) != "notReady" { await Task.yield() }
+            try await wait(for: "the last update") { handled.updates.withLock { $0.last } == "notReady" }
             withExtendedLifetime(session) {}
         }
         for await _ in ended {}
@@ -59,25 +60,10 @@ extension PaymentCardReader: Preparing {}
     @Test("a reader that was given is there")
     func given() { #expect(ReaderLook().findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
 
-    /// A clock that a test sets.
-    private final class SetClock: Clock {
-        struct Instant: InstantProtocol {
-            var time: Swift.Duration
-            func advanced(by duration: Swift.Duration) -> Self { Self(time: time + duration) }
-            func duration(to other: Self) -> Swift.Duration { other.time - time }
-            static func < (one: Self, other: Self) -> Bool { one.time < other.time }
-        }
-        private let time = Mutex(Swift.Duration.zero)
-        var now: Instant { Instant(time: time.withLock { $0 }) }
-        let minimumResolution = Swift.Duration.zero
-        func advance(_ duration: Swift.Duration) { time.withLock { $0 += duration } }
-        func sleep(until deadline: Instant, tolerance: Swift.Duration?) async throws {}
-    }
-
-    @Test("a reader that comes and goes is there and not there; who asks again within a second starts no other look")
-    func again() {
-        let clock = SetClock()
-        let look = ReaderLook(clock: clock)
+    @Test(
+        "a reader that comes and goes is there and not there; who asks again within a second starts no other look")
+    func again() async throws {
+        let look = ReaderLook()
         let looks = Mutex(0)
         func isThere(_ isThere: Bool) -> Bool {
             look.findsReader {
@@ -86,11 +72,11 @@ extension PaymentCardReader: Preparing {}
             }
         }
         #expect(!isThere(false))
-        clock.advance(.milliseconds(999))
+        try await Time.sleep(for: .milliseconds(999))
         #expect(!isThere(true) && looks.withLock { $0 } == 1)
-        clock.advance(.milliseconds(1))
+        try await Time.sleep(for: .milliseconds(1))
         #expect(isThere(true) && looks.withLock { $0 } == 2)
-        clock.advance(.seconds(1))
+        try await Time.sleep(for: .seconds(1))
         #expect(!isThere(false))
     }
 }

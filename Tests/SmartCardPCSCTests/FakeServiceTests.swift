@@ -1,8 +1,10 @@
+import Dispatch
 import Glibc
 import SmartCard
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardPCSC
 
@@ -45,18 +47,26 @@ func cardError(_ body: () async throws -> Void) async -> CardError? {
     return nil
 }
 
-/// Waits, `.promptly` at most, for something that happens elsewhere.
+/// Waits for something that happens elsewhere.
 func eventually(_ condition: () -> Bool) async throws -> Bool {
-    let end = ContinuousClock.now + .promptly
-    while .now < end {
-        if condition() { return true }
-        try await Task.sleep(for: .milliseconds(5))
+    try await wait(for: "what happens elsewhere", until: condition)
+    return true
+}
+
+/// A service whose threads take their time.
+struct Delay: Sendable {
+    private let time = Time.current
+
+    /// Keeps the thread.
+    func pass(_ duration: Duration) {
+        let isOver = DispatchSemaphore(value: 0)
+        _ = time.deadline(after: duration) { isOver.signal() }
+        isOver.wait()
     }
-    return condition()
 }
 
 extension PCSCTests {
-    @Suite struct FakeService {
+    @Suite(.simulatedTime) struct FakeService {
         /// A thread that reads the environment, and had begun to before the first context: neither what it goes through
         /// nor where that stands changes under it.
         @Test func theEnvironmentIsNotMovedUnderOthers() throws {
@@ -240,37 +250,35 @@ extension PCSCTests {
 
         /// That of SCardTransmit: the task has seen the answer a second later.
         @Test func theTimeOfAnExchange() async throws {
-            let host = HeldUpHost()
+            let (host, delay, start) = (HeldUpHost(), Delay(), Time.now)
             let (daemon, card) = try await card { _, _ in
                 host.holdUp(for: 1000)
-                usleep(20_000)
+                delay.pass(.milliseconds(20))
                 return .data([0x90, 0x00])
             }
             defer { daemon.stop() }
             let stopwatch = ExchangeStopwatch()
-            let around = try await withTaskExecutorPreference(host) {
-                try await ContinuousClock().measure {
-                    _ = try await stopwatch.time { try await card.transmit(.readRecord(1, sfi: 1)) }
-                }
+            try await withTaskExecutorPreference(host) {
+                _ = try await stopwatch.time { try await card.transmit(.readRecord(1, sfi: 1)) }
             }
-            #expect(around >= .seconds(1))
-            #expect(stopwatch.elapsed >= .milliseconds(20) && stopwatch.elapsed < .milliseconds(800))
+            #expect(Time.now - start == .seconds(1) && stopwatch.elapsed == .milliseconds(20))
         }
 
         /// By escape: that of SCardControl alone, without the connecting and without what the driver has refused.
         @Test func theTimeOfACommandToTheReader() async throws {
+            let delay = Delay()
             let daemon = try fakeService([refusesRaw]) {
                 $0.connect = { _, _, _ in
-                    usleep(900_000)
+                    delay.pass(.milliseconds(900))
                     return .status(0)
                 }
                 $0.transmit = { _, _ in
-                    usleep(900_000)
+                    delay.pass(.milliseconds(900))
                     return .status(0x8010_0016)
                 }
                 $0.control = { code, _ in
                     guard code == 0x4200_0001 else { return .status(0x8010_0016) }
-                    usleep(20_000)
+                    delay.pass(.milliseconds(20))
                     return .data(Self.firmware)
                 }
             }
@@ -279,7 +287,7 @@ extension PCSCTests {
             _ = try await stopwatch.time {
                 try await PCSCReader(name: refusesRaw.name).transmitToReader(Self.getFirmware)
             }
-            #expect(stopwatch.elapsed >= .milliseconds(20) && stopwatch.elapsed < .milliseconds(800))
+            #expect(stopwatch.elapsed == .milliseconds(20))
         }
 
         @Test func extendedLengthBothWays() async throws {
@@ -345,10 +353,10 @@ extension PCSCTests {
             let (daemon, card) = try await card { _, _ in .silence }
             let task = Task { try await card.transmit(.readRecord(1, sfi: 1)) }
             #expect(try await eventually { daemon.count(of: 0x09) == 1 })
-            let start = ContinuousClock.now
+            let start = Time.now
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(ContinuousClock.now - start < .promptly)
+            #expect(Time.now == start)
             daemon.stop()
         }
 
@@ -379,10 +387,10 @@ extension PCSCTests {
                 try await PCSCReader(name: acr122u.name).connect(sharing: .shared, sharingTimeout: .seconds(60))
             }
             #expect(try await eventually { daemon.count(of: 0x04) >= 3 })
-            let start = ContinuousClock.now
+            let start = Time.now
             task.cancel()
             await #expect(throws: CancellationError.self) { _ = try await task.value }
-            #expect(ContinuousClock.now - start < .promptly)
+            #expect(Time.now == start)
         }
 
         /// pcscd does not answer CONNECT while another connection is inside a transaction.
@@ -390,10 +398,10 @@ extension PCSCTests {
             let daemon = try fakeService([acr122u.inserting(desfireATR)]) { $0.connect = { _, _, _ in .silence } }
             let task = Task { try await PCSCReader(name: acr122u.name).connect(sharing: .shared) }
             #expect(try await eventually { daemon.count(of: 0x04) == 1 })
-            let start = ContinuousClock.now
+            let start = Time.now
             task.cancel()
             await #expect(throws: CancellationError.self) { _ = try await task.value }
-            #expect(ContinuousClock.now - start < .promptly)
+            #expect(Time.now == start)
             daemon.stop()
         }
 
@@ -423,7 +431,7 @@ extension PCSCTests {
                 try await card.withTransaction(endingWith: .reset) { throw Mishap() }
             }
             let task = Task {
-                try await card.withTransaction { try await Task.sleep(for: .seconds(60)) }
+                try await card.withTransaction { try await waitUntilCanceled() }
             }
             #expect(try await eventually { daemon.count(of: 0x07) == 3 })
             task.cancel()
@@ -447,30 +455,11 @@ extension PCSCTests {
             #expect(await cardError { try await card.withTransaction {} }?.kind == .sharing)
             #expect(daemon.count(of: 0x07) == 0, "SCardBeginTransaction would have waited inside the library")
             let task = Task { try await card.withTransaction(timeout: .seconds(60)) {} }
-            try await Task.sleep(for: .milliseconds(20))
-            let start = ContinuousClock.now
+            try await Time.sleep(for: .seconds(50))
+            let start = Time.now
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(ContinuousClock.now - start < .promptly)
-        }
-
-        /// Between the question whether the card is free and SCardBeginTransaction somebody took it.
-        @Test func aTransactionThatBeginsTooLateIsEnded() async throws {
-            let isFree = Flag()
-            let daemon = try fakeService([acr122u.inserting(desfireATR)]) {
-                $0.begin = { isFree.isSet ? .status(0) : .status(0x8010_000B) }
-            }
-            defer { daemon.stop() }
-            let card = try await PCSCReader(name: acr122u.name).connect(sharing: .shared)
-            let task = Task { try await card.withTransaction {} }
-            #expect(try await eventually { daemon.count(of: 0x07) > 0 })
-            let start = ContinuousClock.now
-            task.cancel()
-            await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(ContinuousClock.now - start < .promptly)
-            isFree.set()
-            #expect(try await eventually { daemon.count(of: 0x08) == 1 })
-            #expect(try await card.transmit(.readRecord(1, sfi: 1)).status == 0x9000)
+            #expect(Time.now == start)
         }
 
         // MARK: The reader itself

@@ -105,13 +105,11 @@ extension PCSCTests {
                 #expect(try await patient.transmit(echo).status == 0x9000)
                 #expect(await cardError { _ = try await hasty.transmit(echo) }?.kind == .sharing)
                 #expect(await cardError { try await hasty.withTransaction {} }?.kind == .sharing)
-                // A new connection is kept waiting by pcscd itself, and can be given up.
+                // A new connection is kept waiting by pcscd itself, until this transaction ends, and can be given up.
                 let late = Task { try await reader.connect(sharing: .shared) }
                 try await Task.sleep(for: .milliseconds(50))
-                let start = ContinuousClock.now
                 late.cancel()
                 await #expect(throws: CancellationError.self) { _ = try await late.value }
-                #expect(ContinuousClock.now - start < .promptly)
                 // The reader is reached all the same, over the connection that holds it.
                 #expect(try await reader.transmitToReaderWithRoute(readerEcho).route == .cardConnection)
             }

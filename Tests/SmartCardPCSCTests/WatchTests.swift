@@ -3,6 +3,7 @@ import SmartCardPCSC
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 /// What a stream has delivered so far.
 final class Collector<Element: Sendable & Equatable>: Sendable {
@@ -35,10 +36,9 @@ final class Collector<Element: Sendable & Equatable>: Sendable {
     var isOver: Bool { sink.state.withLock { $0.isOver } }
     var error: (any Error)? { sink.state.withLock { $0.error } }
 
-    /// Waits, `.promptly` at most, until the stream has delivered `count` elements, and returns them.
+    /// Waits until the stream has delivered `count` elements, and returns them.
     func first(_ count: Int) async throws -> [Element] {
-        let end = ContinuousClock.now + .promptly
-        while .now < end, elements.count < count, !isOver { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "element \(count)") { elements.count >= count || isOver }
         return elements
     }
 
@@ -47,7 +47,7 @@ final class Collector<Element: Sendable & Equatable>: Sendable {
 
 extension PCSCTests {
     /// The monitor, in front of the fake pcscd.
-    @Suite struct Watching {
+    @Suite(.simulatedTime) struct Watching {
         let reader = PCSCReader(name: acr122u.name)
         let other = FakePCSCD.Reader("Virtual PCD 00 01")
 
@@ -190,46 +190,13 @@ extension PCSCTests {
                 if round.isMultiple(of: 2) {
                     #expect(try await eventually { daemon.waitingCount == 1 })
                 }
-                let start = ContinuousClock.now
+                let start = Time.now
                 task.cancel()
                 #expect(try await task.value)
-                #expect(ContinuousClock.now - start < .promptly)
+                #expect(Time.now == start)
                 #expect(try await eventually { daemon.clientCount == 0 }, "SCardCancel has ended the wait")
-                #expect(ContinuousClock.now - start < .promptly)
+                #expect(Time.now == start)
             }
-        }
-
-        /// Streams are cancelled while others fill: nothing deadlocks, no wait is left over, none is missing.
-        @Test func subscribersComeAndGo() async throws {
-            let daemon = try fakeService([acr122u])
-            defer { daemon.stop() }
-            let stop = Flag()
-            let cards = Task.detached {
-                while !stop.isSet {
-                    daemon.readers = [acr122u.inserting(desfireATR)]
-                    try await Task.sleep(for: .milliseconds(1))
-                    daemon.readers = [acr122u]
-                    try await Task.sleep(for: .milliseconds(1))
-                }
-            }
-            await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<4 {
-                    group.addTask { [reader] in
-                        for round in 0..<40 {
-                            let task = Task { for try await _ in reader.slotStates() {} }
-                            try? await Task.sleep(for: .microseconds(Int64(100 * (round % 30))))
-                            task.cancel()
-                            _ = await task.result
-                        }
-                    }
-                }
-            }
-            stop.set()
-            _ = await cards.result
-            #expect(try await eventually { daemon.clientCount == 0 }, "every context is released")
-            let last = Collector(reader.slotStates())
-            _ = try await last.first(1)
-            #expect(try await eventually { daemon.waitingCount == 1 && daemon.clientCount == 1 })
         }
 
         @Test func waitForCardIsCancelled() async throws {
@@ -278,8 +245,8 @@ extension PCSCTests {
             let events = Collector(PCSCService().events(waitForService: true))
             let away = PCSCEvent.serviceUnavailable(PCSCServiceFailure(CardError(.noService)))
             #expect(try await events.first(1) == [away])
-            // Tries, in vain, after 50 and 100 ms.
-            try await Task.sleep(for: .milliseconds(200))
+            // Tries, in vain, again and again.
+            try await Time.sleep(for: .seconds(20))
             #expect(events.elements == [away], "said once")
             let first = try fakeService([acr122u.inserting(desfireATR)])
             #expect(
@@ -292,6 +259,63 @@ extension PCSCTests {
             #expect(try await events.first(7).last == .readerAttached(reader))
             // Somebody else, who does not wait, is not kept from it.
             #expect(try await Collector(PCSCService().events()).first(1) == [.readerAttached(reader)])
+        }
+    }
+}
+
+extension PCSCTests {
+    /// Threads against each other, and a library that looks ten times a second, in the real time.
+    @Suite struct RealTime {
+        let reader = PCSCReader(name: acr122u.name)
+
+        /// Streams are cancelled while others fill: nothing deadlocks, no wait is left over, none is missing.
+        @Test func subscribersComeAndGo() async throws {
+            let daemon = try fakeService([acr122u])
+            defer { daemon.stop() }
+            let stop = Flag()
+            let cards = Task.detached {
+                while !stop.isSet {
+                    daemon.readers = [acr122u.inserting(desfireATR)]
+                    try await Task.sleep(for: .milliseconds(1))
+                    daemon.readers = [acr122u]
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask { [reader] in
+                        for round in 0..<40 {
+                            let task = Task { for try await _ in reader.slotStates() {} }
+                            try? await Task.sleep(for: .microseconds(Int64(100 * (round % 30))))
+                            task.cancel()
+                            _ = await task.result
+                        }
+                    }
+                }
+            }
+            stop.set()
+            _ = await cards.result
+            #expect(try await eventually { daemon.clientCount == 0 }, "every context is released")
+            let last = Collector(reader.slotStates())
+            _ = try await last.first(1)
+            #expect(try await eventually { daemon.waitingCount == 1 && daemon.clientCount == 1 })
+        }
+
+        /// Between the question whether the card is free and SCardBeginTransaction somebody took it.
+        @Test func aTransactionThatBeginsTooLateIsEnded() async throws {
+            let isFree = Flag()
+            let daemon = try fakeService([acr122u.inserting(desfireATR)]) {
+                $0.begin = { isFree.isSet ? .status(0) : .status(0x8010_000B) }
+            }
+            defer { daemon.stop() }
+            let card = try await PCSCReader(name: acr122u.name).connect(sharing: .shared)
+            let task = Task { try await card.withTransaction {} }
+            #expect(try await eventually { daemon.count(of: 0x07) > 0 })
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            isFree.set()
+            #expect(try await eventually { daemon.count(of: 0x08) == 1 })
+            #expect(try await card.transmit(.readRecord(1, sfi: 1)).status == 0x9000)
         }
     }
 }

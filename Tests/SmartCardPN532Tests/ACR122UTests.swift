@@ -1,10 +1,11 @@
 import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Expected bytes: ACS ACR122U API v2.04, sections 5 and 6, and bug reports with traces of real readers.
-@Suite(.timeLimit(.minutes(5))) struct ACR122UTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ACR122UTests {
     /// nfcpy#154.
     @Test func firmwareVersion() async throws {
         let reader = ScriptedReader([

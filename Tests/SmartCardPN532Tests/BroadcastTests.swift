@@ -4,6 +4,7 @@ import SmartCardSimulatorHosts
 import Synchronization
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardPN532
 
@@ -29,7 +30,7 @@ private final class Log: Sendable {
 }
 
 /// Frames between polls, as proxmark3 has sniffed them and as drivers send them with a PN532.
-@Suite(.timeLimit(.minutes(5))) struct BroadcastTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct BroadcastTests {
     private static func passOnly() throws -> BroadcastFrame { try #require(BroadcastFrame(bytes("6A 01 00 00 02"))) }
 
     /// The published frames; those of passes alone and of Transport for London with CRC_A are sniffed (proxmark3), the
@@ -211,7 +212,7 @@ private final class Log: Sendable {
             _ = try await events.next()
             reader.device.radioRecords = []
             let second = Task {
-                try await Task.sleep(for: .milliseconds(150))
+                try await Time.sleep(for: .milliseconds(150))
                 if let card = VirtualCards.named("type-b") { reader.device.insert(card) }
             }
             guard case .collision? = try await events.next() else { throw CardError(.other, "no collision") }
@@ -222,7 +223,7 @@ private final class Log: Sendable {
             guard case .lost? = try await events.next() else { throw CardError(.other, "not lost") }
             reader.device.radioRecords = []
             let third = Task {
-                try await Task.sleep(for: .milliseconds(100))
+                try await Time.sleep(for: .milliseconds(100))
                 reader.device.insert(card)
             }
             _ = try await events.next()

@@ -1,10 +1,11 @@
 import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// ISO-DEP in InDataExchange, with more than a frame of the host's in both directions.
-@Suite(.timeLimit(.minutes(5))) struct ChainedExchangeTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct ChainedExchangeTests {
     /// A card that answers by the length of what it got and by as much as it is asked for.
     private final class Echo: VirtualCard {
         let radio = VirtualCardRadio.typeA(

@@ -1,6 +1,7 @@
 import SmartCard
 import TestSupport
 import Testing
+import Waiting
 
 @testable import SmartCardPN532
 
@@ -82,7 +83,7 @@ import Testing
     private static func actions(_ events: [String?]) -> [HSUExchange.Action] {
         let limits = HSUExchange.Limits(
             acknowledgment: .seconds(1), response: .seconds(10), frame: .milliseconds(500))
-        var now = ContinuousClock.now
+        var now = Time.now
         var exchange = HSUExchange([0xD4, 0x02], limits: limits, now: now)
         var actions = [exchange.next(.started, now: now)]
         for event in events {

@@ -1,10 +1,11 @@
 import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Commands: ACS ACR122U API v2.04, 5.2 to 5.5.  Access bits: NXP MF1S50yyX/V1, 8.7, and AN10787 (MAD).
-@Suite(.timeLimit(.minutes(5))) struct MIFAREClassicTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct MIFAREClassicTests {
     /// Published examples of keys (TEST).
     static let keyA = MIFAREClassic.Key.a(bytes("A0 A1 A2 A3 A4 A5"))
     static let keyB = MIFAREClassic.Key.b(bytes("B0 B1 B2 B3 B4 B5"))

@@ -1,10 +1,11 @@
 import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 /// Expected bytes: NXP UM0701-02 (PN532 user manual), and bug reports with traces of real readers.
-@Suite(.timeLimit(.minutes(5))) struct PN532Tests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct PN532Tests {
     static func chip(_ script: KeyValuePairs<String, String>) -> PN532 {
         ACR122U(over: ScriptedReader(script)).chip
     }

@@ -80,7 +80,7 @@ private func tagError(_ body: () async throws -> some Any) async -> TagError? {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct Type2TagTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct Type2TagTests {
     // MARK: Through the software reader
 
     @Test func ntag213() async throws {
@@ -347,7 +347,7 @@ private func tagError(_ body: () async throws -> some Any) async -> TagError? {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct Type4TagTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct Type4TagTests {
     static let select = "00 A4 04 00 07 D2 76 00 00 85 01 01 00"
     static let selectCC = "00 A4 00 0C 02 E1 03"
     static let selectFile = "00 A4 00 0C 02 E1 04"

@@ -2,7 +2,9 @@ import Dispatch
 import Logging
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
+import Waiting
 
 /// A transport that answers on a thread of its own, and says that each exchange has taken 7 ms.
 private final class StampingChannel: CardChannel {
@@ -25,7 +27,7 @@ private final class StampingChannel: CardChannel {
 /// A transport that does not say how long it takes.
 private struct SilentChannel: CardChannel {
     func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
-        try await Task.sleep(for: .milliseconds(30))
+        try await Time.sleep(for: .milliseconds(30))
         return ResponseAPDU(status: .success)
     }
 }
@@ -37,13 +39,13 @@ private struct SlowLayer: CardChannel {
 
     func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         let response = try await base.transmit(command)
-        try await Task.sleep(for: .milliseconds(30))
+        try await Time.sleep(for: .milliseconds(30))
         if let error { throw error }
         return response
     }
 }
 
-@Suite struct StopwatchTests {
+@Suite(.simulatedTime) struct StopwatchTests {
     private func time(_ channel: any CardChannel) async throws -> Duration {
         let stopwatch = ExchangeStopwatch()
         _ = try await stopwatch.time { try await channel.transmit(.readRecord(1, sfi: 1)) }
@@ -60,7 +62,7 @@ private struct SlowLayer: CardChannel {
         var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .trace
         let logged = TrafficLogLayer(WrongLeLayer(GetResponseLayer(StampingChannel("90 00"))), logger: logger)
-        let layered = RecorderLayer(logged) { _ in try? await Task.sleep(for: .milliseconds(30)) }
+        let layered = RecorderLayer(logged) { _ in try? await Time.sleep(for: .milliseconds(30)) }
         let channel = SlowLayer(base: TimeLimitLayer(layered, limit: .seconds(45)))
         #expect(try await time(channel) == .milliseconds(7))
     }
@@ -72,7 +74,7 @@ private struct SlowLayer: CardChannel {
     }
 
     @Test func aTransportThatTellsNothing() async throws {
-        #expect(try await time(WrongLeLayer(GetResponseLayer(SilentChannel()))) >= .milliseconds(30))
+        #expect(try await time(WrongLeLayer(GetResponseLayer(SilentChannel()))) == .milliseconds(30))
     }
 
     /// There was no exchange to measure, so it is all that went by.
@@ -82,7 +84,7 @@ private struct SlowLayer: CardChannel {
         await #expect(throws: CardError.self) {
             try await stopwatch.time { try await channel.transmit(.readRecord(1, sfi: 1)) }
         }
-        #expect(stopwatch.elapsed >= .milliseconds(30))
+        #expect(stopwatch.elapsed == .milliseconds(30))
     }
 
     @Test func eachTimeAnew() async throws {

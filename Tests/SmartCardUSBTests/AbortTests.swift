@@ -1,6 +1,7 @@
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
@@ -18,7 +19,7 @@ extension CCIDTimeLimits {
 }
 
 /// Abandoned commands and the commands after them (USB CCID 1.10, 5.3.1).
-@Suite(.timeLimit(.minutes(5))) struct AbortTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct AbortTests {
     /// A reader with a card that answers `00 B0 xx 00` by `xx 90 00` at once and `00 B1` when a test does so.
     private final class Bench: Sendable {
         let device: ScriptedReader

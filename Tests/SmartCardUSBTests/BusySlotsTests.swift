@@ -1,14 +1,16 @@
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
 /// bMaxCCIDBusySlots, the last byte of the CCID descriptor: how many slots may have a command outstanding at once (USB CCID
 /// 1.10, 5.1).
-@Suite(.timeLimit(.minutes(2))) struct BusySlotsTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct BusySlotsTests {
     /// An ACR122U's descriptor with two slots, automatic voltage, and so many busy ones.
     private func functional(busySlots: UInt8) -> [UInt8] {
         var descriptor = DescriptorTests.acr122u
@@ -72,8 +74,7 @@ import USBTestSupport
         async let first = slots[0].escape([0xE0, 0x00])
         _ = await arrivals.next()
         async let second = slots[1].escape([0xE0, 0x01])
-        // Nothing tells that a command is not sent.
-        try await Task.sleep(for: .milliseconds(100))
+        try await Time.sleep(for: .seconds(1))
         let messages = reader.held.withLock { $0 }
         #expect(messages.map { $0[5] } == [0])
         device.send(ScriptedReader.answer(to: messages[0], [0x01]), endpoint: 0x82)

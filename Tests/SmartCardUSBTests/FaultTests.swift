@@ -10,7 +10,7 @@ import USBTestSupport
 @testable import SmartCardUSB
 
 /// Faults of readers, simulated for the driver in this process.
-@Suite(.serialized, .computing) struct FaultTests {
+@Suite(.simulatedTime) struct FaultTests {
     static let inspector = CardInspector(unpredictableNumber: [0x12, 0x34, 0x56, 0x78], date: [0x26, 0x01, 0x31])
 
     /// Reads a card through and through; nil if nothing was in the way.

@@ -10,7 +10,7 @@ import Waiting
 
 /// A reader that is given back while it has still something to say: its next owner, a kernel driver perhaps, would take that for
 /// the answer to the first command (an “invalid frame” of pn533_usb).
-@Suite(.timeLimit(.minutes(2))) struct GivingBackTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct GivingBackTests {
     /// Answers Escape when it is told to, and all else at once.
     private struct Bench {
         let device: ScriptedReader
@@ -44,8 +44,7 @@ import Waiting
         command.cancel()
         await #expect(throws: CancellationError.self) { try await command.value }
         let closing = Task { await reader.close() }
-        // Nothing tells that it is not given back.
-        try await Task.sleep(for: .milliseconds(100))
+        try await Time.sleep(for: .seconds(99))
         #expect(bus.inUse.links == 1)
         device.send(ScriptedReader.answer(to: message, [0x01]), endpoint: 0x82)
         await closing.value

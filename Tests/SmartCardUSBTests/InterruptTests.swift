@@ -1,13 +1,15 @@
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
 /// The interrupt endpoint and the first words with a reader: what is heard, what is put up with, what is not.
-@Suite(.timeLimit(.minutes(2))) struct InterruptTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(2))) struct InterruptTests {
     /// Hears a card come and go; GetSlotStatus says the same.
     private final class Reader: Sendable {
         let isThere = Mutex(false)
@@ -39,9 +41,8 @@ import USBTestSupport
         reader.questions.withLock { $0 = [0, 0, 0, 0, 0] }
         // Slot 2 has changed; slots 0, 1 and 3 have a card but no change; of slot 4 there is no byte.
         device.send([0x50, 0b0111_0101], endpoint: 0x81)
-        #expect(await eventually { reader.questions.withLock { $0[2] } > 0 })
-        // Nothing tells that a slot is not asked.
-        try await Task.sleep(for: .milliseconds(100))
+        try await Time.sleep(for: .seconds(1))
+        #expect(reader.questions.withLock { $0[2] } > 0)
         #expect(reader.questions.withLock { [$0[0], $0[1], $0[3], $0[4]] } == [0, 0, 0, 0])
         await slots[0].close()
     }
@@ -61,7 +62,7 @@ import USBTestSupport
             device.send(message, endpoint: 0x81)
         }
         // A slot that nobody listens to any more would be asked meanwhile.
-        try await Task.sleep(for: CCIDSlot.pollingInterval * 2)
+        try await Time.sleep(for: CCIDSlot.pollingInterval * 2)
         #expect(reader.questions.withLock { $0[0] } == asked)
         reader.isThere.withLock { $0 = true }
         device.send([0x50, 0x03], endpoint: 0x81)
@@ -108,10 +109,8 @@ import USBTestSupport
         await card.disconnect(.powerOff)
         let before = commands.withLock { $0.count }
         device.send([0x50, 0x03], endpoint: 0x81)
-        #expect(await eventually { commands.withLock { $0.count > before } })
-        // Nothing tells that a card stays off.
-        try await Task.sleep(for: .milliseconds(200))
-        #expect(commands.withLock { !$0.dropFirst(before).contains(0x62) })
+        try await Time.sleep(for: .seconds(1))
+        #expect(commands.withLock { $0.count > before && !$0.dropFirst(before).contains(0x62) })
         await reader.close()
     }
 }

@@ -2,14 +2,16 @@ import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
 /// Each known departure of readers from the specification, simulated.
-@Suite(.timeLimit(.minutes(5))) struct QuirkTests {
+@Suite(.simulatedTime, .timeLimit(.minutes(5))) struct QuirkTests {
     private static let atr = bytes("3B 80 80 01 01")
 
     /// A reader with a card, that answers XfrBlock and Escape as `answer` says and all else properly.
@@ -201,7 +203,7 @@ import USBTestSupport
         async let card = reader.connectToCard()
         for await message in first {
             // Later than the others are patient.
-            try await Task.sleep(for: .seconds(1))
+            try await Time.sleep(for: .seconds(1))
             device.send(ScriptedReader.answer(to: message), endpoint: 0x82)
             break
         }
@@ -225,8 +227,8 @@ import USBTestSupport
         let one = try await next()
         async let second = cards[1].transmit(selectPPSE)
         if takesTurns {
-            // Time enough to see the other one come, were it to.
-            try await Task.sleep(for: .milliseconds(150))
+            // The other one would come, were it to.
+            try await Time.sleep(for: .seconds(1))
             one.answer()
             try await next().answer()
         } else {

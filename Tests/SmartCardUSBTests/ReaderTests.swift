@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
@@ -16,14 +17,10 @@ func kind<R>(of body: () async throws -> R) async -> CardError.Kind? {
     return nil
 }
 
-/// Waits at most `.promptly`.
+/// Waits until it is true.
 func eventually(_ isTrue: () -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .promptly
-    while .now < end {
-        if isTrue() { return true }
-        try? await Task.sleep(for: .milliseconds(5))
-    }
-    return isTrue()
+    do { try await wait(for: "it", until: isTrue) } catch { return false }
+    return true
 }
 
 extension CCIDTimeLimits {
@@ -47,11 +44,11 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
 }
 
 /// The driver over software readers in this process.
-@Suite struct ReaderTests {
+@Suite(.simulatedTime) struct ReaderTests {
     // MARK: Time
 
-    /// From the command's way to libusb to its answer: the task has seen that a second later, and had waited for its
-    /// turn.
+    /// From the command's way to libusb to its answer: the task sees that a second after the command, and may have waited for
+    /// its turn.
     @Test func theTimeOfAnExchange() async throws {
         let host = HeldUpHost()
         let device = SoftwareACR122U()
@@ -61,23 +58,21 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
         let card = try await reader.connect()
         func exchange() async throws -> (stopwatch: Duration, around: Duration) {
             let stopwatch = ExchangeStopwatch()
-            let around = try await ContinuousClock().measure {
-                _ = try await stopwatch.time { try await card.transmit(selectPPSE) }
-            }
-            return (stopwatch.elapsed, around)
+            let start = Time.now
+            _ = try await stopwatch.time { try await card.transmit(selectPPSE) }
+            return (stopwatch.elapsed, Time.now - start)
         }
         let times = try await withTaskExecutorPreference(host) {
             async let first = exchange()
             async let second = exchange()
             return try await [first, second]
         }
-        #expect(times.allSatisfy { $0.around >= .seconds(1) })
-        #expect(
-            times.allSatisfy { $0.stopwatch >= .milliseconds(100) && $0.stopwatch < .milliseconds(900) }, "\(times)")
+        #expect(times.map(\.around) == [.seconds(1), .seconds(2)])
+        #expect(times.map(\.stopwatch) == [.milliseconds(100), .milliseconds(100)])
         // Nor has what is addressed to the reader itself.
         let stopwatch = ExchangeStopwatch()
         _ = try await stopwatch.time { try await reader.transmitToReader(bytes("FF 00 40 0E 04 01 00 02 00")) }
-        #expect(stopwatch.elapsed >= .milliseconds(200))
+        #expect(stopwatch.elapsed == .milliseconds(200))
         await reader.close()
     }
 
@@ -258,7 +253,7 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
                 #expect(message[7] == 3)
                 let device = slow.withLock { $0 }
                 Task {
-                    try? await Task.sleep(for: .milliseconds(1900))
+                    try? await Time.sleep(for: .milliseconds(1900))
                     device?.send(ScriptedReader.answer(to: message, bytes("00 00 02 90 00 92")), endpoint: 0x82)
                 }
                 return []
@@ -283,7 +278,7 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
             case 0x6F:
                 let device = slow.withLock { $0 }
                 Task {
-                    try? await Task.sleep(for: .milliseconds(600))
+                    try? await Time.sleep(for: .milliseconds(600))
                     device?.send(ScriptedReader.answer(to: message, bytes("00 00 02 90 00 92")), endpoint: 0x82)
                 }
                 return []
@@ -401,9 +396,9 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
         var states = reader.slotStates().makeAsyncIterator()
         #expect(try await states.next() == .empty)
         isThere.withLock { $0 = true }
-        let start = ContinuousClock.now
+        let start = Time.now
         #expect(try await states.next()?.hasCard == true)
-        #expect(ContinuousClock.now - start < .promptly)
+        #expect(Time.now - start == CCIDSlot.pollingInterval)
         isThere.withLock { $0 = false }
         #expect(try await states.next() == .empty)
     }

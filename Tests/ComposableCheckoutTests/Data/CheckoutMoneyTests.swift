@@ -67,13 +67,20 @@ import Testing
     private static func network(
         to address: String, _ steps: [Step], _ mishap: Mishap
     ) async throws -> LyingService {
-        let ahead = Mutex(steps)
+        let state = Mutex((ahead: steps, count: 0))
         return try await LyingService { request in
-            let isMet = ahead.withLock { ahead in
+            let (isMet, count) = state.withLock { state in
+                state.count += 1
                 let call = "\(request.method.rawValue) \(request.path)"
-                guard let index = ahead.firstIndex(where: { call.hasPrefix($0.rawValue) }) else { return false }
-                ahead.remove(at: index)
-                return true
+                guard let index = state.ahead.firstIndex(where: { call.hasPrefix($0.rawValue) }) else {
+                    return (false, state.count)
+                }
+                state.ahead.remove(at: index)
+                return (true, state.count)
+            }
+            /// A client that asks something else, or once more, has given this request up.
+            func waitUntilGone() async throws {
+                try await wait(for: "further request") { state.withLock { $0.count > count } }
             }
             guard isMet else { return try await LyingService.forward(request, to: address) }
             let nothing = HTTPResponse(webSocket: LyingService.NoAnswer())
@@ -92,14 +99,11 @@ import Testing
                 return nothing
             case .late:
                 let answer = try await LyingService.forward(request, to: address)
-                try await Task.sleep(for: .seconds(2))
+                try await waitUntilGone()
                 return answer
             case .delayed:
-                Task {
-                    try await Task.sleep(for: .seconds(1))
-                    return try await LyingService.forward(request, to: address)
-                }
-                try await Task.sleep(for: .seconds(3))
+                try await waitUntilGone()
+                _ = try await LyingService.forward(request, to: address)
                 return nothing
             }
         }
@@ -169,7 +173,8 @@ import Testing
         let client = try await client(network, of: sandbox, amount: Decimal(1230) / 100)
         let result = try await pay(client, Self.challenged) { try await sandbox.confirm($0) }
         #expect(result.status == .success && result.challenge == nil && result.method == .card)
-        if mishap == .delayed { try await Task.sleep(for: .seconds(1)) }
+        // A request that was delayed has arrived.
+        try await wait(for: "the last answer") { network.answers == network.requests.count }
         let books = try await sandbox.books()
         #expect(books.count == 1 && books.first?["status"] as? String == "approved", "\(books)")
         #expect(books.first?["amount"] as? String == "12.30" && books.first?["id"] as? String == result.paymentID)

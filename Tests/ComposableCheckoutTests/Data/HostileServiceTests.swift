@@ -2,6 +2,7 @@ import CardEncryption
 import ComposableCheckout
 import FlyingFox
 import Foundation
+import TestSupport
 import Testing
 
 /// The repositories against services that lie, keep silent, or never end.
@@ -224,7 +225,7 @@ import Testing
         }
         #expect(isUnknown(lost) && closed.requests == ["POST /checkout-payments k"], "\(String(describing: lost))")
         let silent = try await LyingService { _ in
-            try await Task.sleep(for: .seconds(3600))
+            try await waitUntilCanceled()
             return HTTPResponse(statusCode: .ok)
         }
         let patient = try silent.client(patience: .milliseconds(300))
@@ -235,7 +236,7 @@ import Testing
         let waiting = Task {
             await failure { () throws(CheckoutError) in try await canceled.pay(request, idempotencyKey: "k") }
         }
-        while silent.requests.count < 2 { try await Task.sleep(for: .milliseconds(10)) }
+        try await wait(for: "request") { silent.requests.count >= 2 }
         waiting.cancel()
         #expect(isUnknown(await waiting.value))
     }
@@ -316,7 +317,7 @@ import Testing
         }
         let client = try service.client()
         let waiting = Task { try await client.completeChallenge(of: "p-1").status }
-        while service.requests.count < 3 { try await Task.sleep(for: .milliseconds(10)) }
+        try await wait(for: "third request") { service.requests.count >= 3 }
         waiting.cancel()
         #expect(try await waiting.value == .pending)
     }

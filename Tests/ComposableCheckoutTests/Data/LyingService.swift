@@ -14,6 +14,9 @@ final class LyingService: Sendable {
     /// The requests so far: method, path and key.
     var requests: [String] { handler.requests.withLock { $0 } }
 
+    /// How many of them have their answers, be they heard or not.
+    var answers: Int { handler.answers.withLock { $0 } }
+
     init(_ answer: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse) async throws {
         handler = Handler(answer)
         let server = HTTPServer(
@@ -45,6 +48,7 @@ final class LyingService: Sendable {
 
     private final class Handler: HTTPHandler {
         let requests = Mutex<[String]>([])
+        let answers = Mutex(0)
         private let answer: @Sendable (HTTPRequest) async throws -> HTTPResponse
 
         init(_ answer: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse) { self.answer = answer }
@@ -55,6 +59,7 @@ final class LyingService: Sendable {
             request.setBodyData(try await request.bodyData)
             let key = request.headers[HTTPHeader("Idempotency-Key")] ?? ""
             requests.withLock { $0.append("\(request.method.rawValue) \(request.path) \(key)") }
+            defer { answers.withLock { $0 += 1 } }
             return try await answer(request)
         }
     }

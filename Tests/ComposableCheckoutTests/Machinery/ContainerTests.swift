@@ -1,6 +1,8 @@
 import ComposableCheckout
 import Synchronization
+import TestSupport
 import Testing
+import Waiting
 
 private protocol Service: Sendable { var number: Int { get } }
 private protocol SharedService: AnyObject, Sendable { var number: Int { get } }
@@ -20,7 +22,7 @@ private final class Count: Sendable {
     var now: Int { value.load(ordering: .relaxed) }
 }
 
-@Suite("D8 container") struct ContainerTests {
+@Suite("D8 container", .simulatedTime) struct ContainerTests {
     let container = ComposableContainer()
     private let count = Count()
 
@@ -140,7 +142,7 @@ private final class Count: Sendable {
     @Test("D8 a hundred tasks resolve one suspending singleton, which is made once, without a false alarm")
     func concurrent() async throws {
         await container.register(Plain.self, as: .singleton) { [count] _ in
-            try await Task.sleep(for: .milliseconds(20))
+            try await Time.sleep(for: .milliseconds(20))
             return Plain(number: count.next)
         }
         await container.register(Object.self, as: .singleton) { container in
@@ -187,12 +189,12 @@ private final class Count: Sendable {
     @Test("D8 singletons that need each other are found though two tasks make them", .timeLimit(.minutes(1)))
     func mutual() async throws {
         await container.register(First.self, as: .singleton) { container in
-            try await Task.sleep(for: .milliseconds(30))
+            try await Time.sleep(for: .milliseconds(30))
             _ = try await container.resolve(Second.self)
             return First()
         }
         await container.register(Second.self, as: .singleton) { container in
-            try await Task.sleep(for: .milliseconds(30))
+            try await Time.sleep(for: .milliseconds(30))
             _ = try await container.resolve(First.self)
             return Second()
         }
@@ -212,7 +214,7 @@ private final class Count: Sendable {
         let later = Mutex<Task<Int, any Error>?>(nil)
         await container.register(Plain.self, as: .singleton) { container in
             let task = Task {
-                try await Task.sleep(for: .milliseconds(20))
+                try await Time.sleep(for: .milliseconds(20))
                 return try await container.resolve(Plain.self).number
             }
             later.withLock { $0 = task }
@@ -231,7 +233,7 @@ private final class Count: Sendable {
             let number = count.next
             if number == 1 {
                 let task = Task {
-                    try await Task.sleep(for: .milliseconds(50))
+                    try await Time.sleep(for: .milliseconds(50))
                     return try await container.resolve(Plain.self).number
                 }
                 later.withLock { $0 = task }

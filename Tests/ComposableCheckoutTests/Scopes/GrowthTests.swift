@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ComposableCheckout
@@ -49,8 +50,8 @@ import Testing
             weak.note(checkout.paymentMethodSelection)
         }
         // The last tasks that watch the methods end.
-        for _ in 0..<1000 where weak.alive > 0 { try await Task.sleep(for: .milliseconds(10)) }
-        #expect(weak.count == 40_000 && weak.alive == 0)
+        try await wait(for: "their end") { weak.alive == 0 }
+        #expect(weak.count == 40_000)
         #expect(try secretPages() <= before + 16)
     }
 
