@@ -44,26 +44,25 @@ package final class LibUSBBus: USBBus {
     package func devices() async throws(USBError) -> [USBDevice] {
         // From here on no message of udev is missed.
         let tidings = watchers.stream()
-        let devices = try await openContext().list()
+        let devices = try await look()
         // Whether udev tells libusb of everything is not known: a container can see udev's files and not hear it, messages are
         // lost, and a mock bus can go.  So each call compares the list with what the kernel shows.
-        guard difference(from: devices) != nil else { return devices }
-        if isTold, try openContext().isTold {
+        guard difference(devices) != nil else { return devices.list }
+        if isTold, devices.context.isTold {
             // udev tells of a device once it has given the node to its group, a little after the kernel shows it.
             try? await waiting(atMost: pause) { [self] in
-                for await _ in tidings { if try await difference(from: openContext().list()) == nil { break } }
+                for await _ in tidings { if try await difference(look()) == nil { break } }
             }
-            guard !Task.isCancelled else { return devices }
+            guard !Task.isCancelled else { return devices.list }
         }
-        let context = try openContext()
-        let later = try await context.list()
-        guard let difference = difference(from: later) else { return later }
-        let renewed = try await renew(context, for: difference).list()
+        let later = try await look()
+        guard let difference = difference(later) else { return later.list }
+        let renewed = try await look(in: renew(later.context, for: difference))
         // Where they agree now, that is noted.
-        _ = self.difference(from: renewed)
+        _ = self.difference(renewed)
         // The new context knows the device and is told nothing more of it, while its node may still be closed to this program.
-        if isTold, !Self.addresses(renewed).isSubset(of: Self.addresses(later)) { lookAgain() }
-        return renewed
+        if isTold, !renewed.addresses.isSubset(of: later.addresses) { lookAgain() }
+        return renewed.list
     }
 
     package func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
@@ -99,18 +98,29 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// Returns what sysfs shows and `devices` lacks, and the reverse; nil if that is nothing, or what no new context has changed.
-    private func difference(from devices: [USBDevice]) -> Set<USBAddress>? {
-        let difference = (Sysfs.devices ?? []).symmetricDifference(Self.addresses(devices))
+    /// What a context lists.
+    private struct Look {
+        let context: LibUSBContext
+        let list: [USBDevice]
+        var addresses: Set<USBAddress> { Set(list.map { USBAddress(bus: $0.bus, device: $0.address) }) }
+    }
+
+    private func look() async throws(USBError) -> Look { try await look(in: openContext()) }
+
+    private func look(in context: LibUSBContext) async throws(USBError) -> Look {
+        Look(context: context, list: try await context.list())
+    }
+
+    /// Returns what sysfs shows and a list lacks, and the reverse; nil if that is nothing, or what no new context has changed.
+    private func difference(_ look: Look) -> Set<USBAddress>? {
+        let difference = (Sysfs.devices ?? []).symmetricDifference(look.addresses)
         return state.withLock { state in
+            // Another call has made a new context since.
+            guard state.context === look.context else { return difference.isEmpty ? nil : difference }
             // They agree: what differs from now on is new.
             if difference.isEmpty { state.hidden = [] }
             return difference == state.hidden ? nil : difference
         }
-    }
-
-    private static func addresses(_ devices: [USBDevice]) -> Set<USBAddress> {
-        Set(devices.map { USBAddress(bus: $0.bus, device: $0.address) })
     }
 
     /// Has those who watch the bus look at it some times more.
