@@ -1,7 +1,7 @@
 /// The one clock: whatever waits in this package, and asks how long something took, does it here.
 ///
 ///     let start = Time.now
-///     try await Time.sleep(for: .milliseconds(200))
+///     let work = Task { try await Time.sleep(for: .milliseconds(200)) }
 ///     let deadline = Time.deadline(after: .seconds(5)) { work.cancel() }
 ///     defer { deadline.lift() }
 ///
