@@ -98,7 +98,7 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// What a context lists.
+    /// The devices that a context lists, with it.
     private struct Look {
         let context: LibUSBContext
         let list: [USBDevice]
