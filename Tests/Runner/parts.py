@@ -36,7 +36,7 @@ class Part:
 
 
 PARTS = [
-    Part("fast", 4, "every promise once", "Tests/run --built --complete"),
+    Part("fast", 6, "every promise once", "Tests/run --built --complete"),
     Part("machine", 2, "readers in a Linux kernel that runs in QEMU", f"{RUN} KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
     Part("cameras", 1, "V4L2 cameras in the same machine", f"{RUN} KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
     Part("browser", 3, "the kiosk's page and service in Chromium, whole tours", f"{RUN} KioskBridgeServerTests", PAGE),
