@@ -28,6 +28,16 @@ public final class Program: Sendable {
     /// Whether a program that is not ours is installed.
     public static func isInstalled(_ name: String) -> Bool { path(name) != nil }
 
+    /// Copies a program, to run the copy.
+    ///
+    /// Another process writes it: the kernel runs no file that is open for writing ("Text file busy"), and what is open
+    /// here is open for a moment in every child that another test starts.
+    public static func copy(_ program: String, to path: String, appending text: String = "") async throws {
+        let script = #"cp "$1" "$2" && chmod 755 "$2" && cat >>"$2""#
+        let outcome = try await run(["sh", "-c", script, "sh", program, path], input: text)
+        if outcome.status != 0 { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: outcome.error]) }
+    }
+
     /// Runs a program to its end.
     ///
     /// - Parameter arguments: its name, found in PATH and in /usr/sbin, or its path; then what it is called with.

@@ -142,11 +142,7 @@ import Testing
             #expect(try await replay("--exception-file", "\(folder)/exceptions") == first)
             // Another program is one that differs in a byte.
             let other = "\(folder)/apdu-trace"
-            try FileManager.default.copyItem(atPath: tool, toPath: other)
-            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: other))
-            try file.seekToEnd()
-            try file.write(contentsOf: Data([0]))
-            try file.close()
+            try await Program.copy(tool, to: other, appending: "\0")
             #expect(try await replay(tool: other) == first)
             let good = try String(contentsOfFile: "\(folder)/traces/0.apdu", encoding: .utf8)
             try write(good + "# a remark\n", to: "traces/0.apdu")

@@ -310,9 +310,8 @@ struct VirtualReaderTests {
     func itWorksWithoutRoot() async throws {
         // Others may be kept out of the build directory.
         let copy = temporaryPath("virtual-reader")
-        try FileManager.default.copyItem(atPath: tool, toPath: copy)
         defer { try? FileManager.default.removeItem(atPath: copy) }
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: copy)
+        try await Program.copy(tool, to: copy)
         let outcome = try await Program.run(
             asNobody + [copy, "--card", "type-b", "--", "sh", "-c", "id -u && opensc-tool --atr"],
             environment: ["HOME": "/", "TMPDIR": "/tmp"])
