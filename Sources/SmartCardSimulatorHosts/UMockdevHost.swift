@@ -93,6 +93,14 @@ public final class UMockdevHost: Sendable {
         }
     }
 
+    /// Notifies all udev listeners of the device once more, as `udevadm trigger --action=add` does.
+    package func announce() {
+        state.withLock { state in
+            guard let device = state.plugged, let testbed = state.testbed else { return }
+            testbed.announce("add", of: device.path)
+        }
+    }
+
     /// Unplugs the device and removes the bus with its directory.
     public func close() {
         unplug()
@@ -152,10 +160,10 @@ private final class Testbed: @unchecked Sendable {
         served.insert(node)
     }
 
-    /// Notifies all listeners that a device leaves.
-    func announceRemoval(of path: String) {
+    /// Notifies all listeners of what happens to a device: `add` or `remove`.
+    func announce(_ action: String, of path: String) {
         waitForListeners()
-        umockdev_testbed_uevent(testbed, path, "remove")
+        umockdev_testbed_uevent(testbed, path, action)
     }
 
     func remove(_ path: String) { umockdev_testbed_remove_device(testbed, path) }
@@ -185,7 +193,7 @@ private final class PluggedDevice: Sendable {
     let file: USBDeviceFile
     private let device: any SoftwareUSBDevice
     private let node: String
-    private let path: String
+    let path: String
     private let interfacePaths: [String]
 
     /// - Parameter departed: called when the device leaves by itself, on any thread.
@@ -217,8 +225,8 @@ private final class PluggedDevice: Sendable {
         // The device and its file know each other until now.
         device.observe { _ in }
         file.unplug()
-        for interface in interfacePaths { testbed.announceRemoval(of: interface) }
-        testbed.announceRemoval(of: path)
+        for interface in interfacePaths { testbed.announce("remove", of: interface) }
+        testbed.announce("remove", of: path)
         for interface in interfacePaths { testbed.remove(interface) }
         testbed.remove(path)
         unlink("\(testbed.root)\(node)")

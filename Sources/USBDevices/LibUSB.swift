@@ -11,8 +11,8 @@ import Waiting
 package final class LibUSBBus: USBBus {
     private struct State {
         var context: LibUSBContext?
-        /// The devices that sysfs and libusb's list did not agree on when libusb was last asked anew.
-        var hidden: Set<USBAddress> = []
+        /// The difference with which libusb was last asked anew.
+        var known = Difference()
     }
 
     private let state = Lock(State())
@@ -56,10 +56,13 @@ package final class LibUSBBus: USBBus {
             guard !Task.isCancelled else { return devices.list }
         }
         let later = try await look()
-        guard let difference = difference(later) else { return later.list }
-        let renewed = try await look(in: renew(later.context, for: difference))
-        // Where they agree now, that is noted.
-        _ = self.difference(renewed)
+        var renewed = later
+        // A device may come or leave while the new context looks.  Where there can be no other context, its list is all there is.
+        for _ in 0..<Self.looks {
+            guard let difference = difference(renewed), let context = try? renew(renewed.context, for: difference)
+            else { break }
+            renewed = try await look(in: context)
+        }
         // The new context knows the device and is told nothing more of it, while its node may still be closed to this program.
         if isTold, !renewed.addresses.isSubset(of: later.addresses) { lookAgain() }
         return renewed.list
@@ -105,21 +108,28 @@ package final class LibUSBBus: USBBus {
         var addresses: Set<USBAddress> { Set(list.map { USBAddress(bus: $0.bus, device: $0.address) }) }
     }
 
+    /// The devices that sysfs shows and a context's list lacks, and the reverse.
+    private struct Difference: Equatable {
+        var lacking: Set<USBAddress> = []
+        var surplus: Set<USBAddress> = []
+    }
+
     private func look() async throws(USBError) -> Look { try await look(in: openContext()) }
 
     private func look(in context: LibUSBContext) async throws(USBError) -> Look {
         Look(context: context, list: try await context.list())
     }
 
-    /// Returns what sysfs shows and a list lacks, and the reverse; nil if that is nothing, or what no new context has changed.
-    private func difference(_ look: Look) -> Set<USBAddress>? {
-        let difference = (Sysfs.devices ?? []).symmetricDifference(look.addresses)
+    /// Returns how sysfs and a list differ; nil if they agree, or as no new context has changed it.
+    private func difference(_ look: Look) -> Difference? {
+        let (shown, listed) = (Sysfs.devices ?? [], look.addresses)
+        let difference = Difference(lacking: shown.subtracting(listed), surplus: listed.subtracting(shown))
         return state.withLock { state in
             // Another call has made a new context since.
-            guard state.context === look.context else { return difference.isEmpty ? nil : difference }
+            guard state.context === look.context else { return difference == Difference() ? nil : difference }
             // They agree: what differs from now on is new.
-            if difference.isEmpty { state.hidden = [] }
-            return difference == state.hidden ? nil : difference
+            if difference == Difference() { state.known = difference }
+            return difference == state.known ? nil : difference
         }
     }
 
@@ -151,12 +161,12 @@ package final class LibUSBBus: USBBus {
     /// Returns a context that has looked at the bus anew.  The last link over the old context releases it.
     ///
     /// - Parameter difference: what is wrong with the old one's list.
-    private func renew(_ old: LibUSBContext, for difference: Set<USBAddress>) throws(USBError) -> LibUSBContext {
+    private func renew(_ old: LibUSBContext, for difference: Difference) throws(USBError) -> LibUSBContext {
         try state.withLock { (state) throws(USBError) in
             // Another call may have been quicker.
             if let context = state.context, context !== old { return context }
             let new = try LibUSBContext(watchers, refusal: refusal)
-            (state.context, state.hidden) = (new, difference)
+            (state.context, state.known) = (new, difference)
             return new
         }
     }
@@ -223,12 +233,17 @@ private final class LibUSBContext: @unchecked Sendable {
                 }, Unmanaged.passUnretained(watchers).toOpaque(), &callback)
         self.refusal = status == 0 ? nil : USBStatus(rawValue: status)
         var thread = pthread_t()
-        pthread_create(
+        let loop = Unmanaged.passRetained(Loop(pointer, until: isOver))
+        let created = pthread_create(
             &thread, nil,
             { loop in
                 if let loop { Unmanaged<Loop>.fromOpaque(loop).takeRetainedValue().run() }
                 return nil
-            }, Unmanaged.passRetained(Loop(pointer, until: isOver)).toOpaque())
+            }, loop.toOpaque())
+        guard created == 0 else {
+            loop.release()
+            throw USBError(.noBus, .noMemory)
+        }
         pthread_detach(thread)
     }
 

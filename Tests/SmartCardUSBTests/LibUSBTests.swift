@@ -124,6 +124,22 @@ struct LibUSBTests {
         #expect(told.first?.contains("LIBUSB_ERROR_NOT_SUPPORTED -12") == true)
     }
 
+    /// Libusb's list lacks a device that the kernel shows; then it has one that the kernel no longer shows.
+    @Test func aDeviceThatCameAndLeftUnseen() async throws {
+        let usb = LibUSBBus(isTold: true, pause: .milliseconds(20))
+        let place = "\(bus.host.root)/sys/bus/usb/devices/1-2"
+        // Libusb leaves out a device whose descriptors it cannot read.
+        try FileManager.default.moveItem(atPath: "\(place)/descriptors", toPath: "\(place)/none")
+        #expect(try await usb.devices().isEmpty)
+        try FileManager.default.moveItem(atPath: "\(place)/none", toPath: "\(place)/descriptors")
+        var changes = try usb.changes().makeAsyncIterator()
+        bus.host.announce()
+        #expect(await changes.next() != nil)
+        try FileManager.default.moveItem(atPath: place, toPath: "\(bus.host.root)/1-2")
+        #expect(try await usb.devices().isEmpty)
+        try FileManager.default.moveItem(atPath: "\(bus.host.root)/1-2", toPath: place)
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {
