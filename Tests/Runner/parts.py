@@ -37,8 +37,8 @@ class Part:
 
 PARTS = [
     Part("fast", 6, "every promise once", "Tests/run --built --complete"),
-    Part("machine", 2, "readers in a Linux kernel that runs in QEMU", f"{RUN} KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
-    Part("cameras", 1, "V4L2 cameras in the same machine", f"{RUN} KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
+    Part("machine", 2, "readers in a Linux kernel that runs in QEMU", f"{RUN} --excuse nothing KernelTests --skip Camera", DRIVERS + r"|Tests/KernelTests/"),
+    Part("cameras", 1, "V4L2 cameras in the same machine", f"{RUN} --excuse nothing KernelTests --filter ^KernelTests.*Camera", r"Sources/(Cameras|CV4L2)/|Tests/KernelTests/"),
     Part("browser", 3, "the kiosk's page and service in Chromium, whole tours", f"{RUN} KioskBridgeServerTests", PAGE),
     Part("kills", 1, "programs killed at any moment, and full disks: no payment is lost or made twice",
          f"{RUN} --filter KillTests --filter StoreFaultTests KioskKitTests ProximityReaderTests", MONEY),

@@ -75,7 +75,7 @@ class Outcome:
 
     @property
     def passed(self):
-        return self.status == 0 and not self.trouble
+        return self.status == 0 and not (self.trouble or self.failed or self.strays)
 
     @property
     def ran(self):
@@ -84,6 +84,16 @@ class Outcome:
     @property
     def failed(self):
         return [test for test in self.tests.values() if test.failed]
+
+    @property
+    def begun(self):
+        """The tests that were announced and never ended."""
+        return sorted(test.path for test in self.tests.values() if test.announced is not None and not test.done)
+
+    @property
+    def unfinished(self):
+        """What a process that says that it has passed still owes."""
+        return sorted(test.path for test in self.tests.values() if not test.done and test.skipped is None)
 
 
 class Processes:
@@ -133,8 +143,7 @@ class Processes:
         while process.poll() is None:
             time.sleep(0.05)
             if time.monotonic() - last[0] > STILL:
-                begun = [test.path for test in outcome.tests.values() if test.announced is not None and not test.done]
-                outcome.trouble = f"stood still for {STILL} s in {', '.join(sorted(begun)) or 'no test'}"
+                outcome.trouble = f"stood still for {STILL} s in {', '.join(outcome.begun) or 'no test'}"
                 self.kill(process)
             elif limit is not None and time.monotonic() - start > limit:
                 outcome.trouble = f"did not end within {limit} s"
@@ -159,8 +168,15 @@ class Processes:
         outcome.closing = closing[-1] if closing else ""
         if not outcome.trouble and (not closing or outcome.status not in (0, 1, NOTHING)):
             words = f"a signal, {signal.Signals(-outcome.status).name}" if outcome.status < 0 else f"status {outcome.status}"
-            begun = [test.path for test in outcome.tests.values() if test.announced is not None and not test.done][:20]
-            outcome.trouble = f"ended with {words} during {', '.join(sorted(begun)) or 'no test'}"
+            outcome.trouble = f"ended with {words} during {', '.join(outcome.begun[:20]) or 'no test'}"
+        # A status and a line are soon written: the events have to say the same.
+        if not outcome.trouble and outcome.status == 0:
+            if not outcome.tests:
+                outcome.trouble = "told of no test"
+            elif outcome.unfinished:
+                outcome.trouble = f"ended without {', '.join(outcome.unfinished[:20])}"
+        if not outcome.trouble and outcome.status == NOTHING and outcome.tests:
+            outcome.trouble = f"says that no test matches, and told of {len(outcome.tests)}"
         return outcome
 
     def kill(self, process):
@@ -193,7 +209,7 @@ class Processes:
                         continue
                     test = outcome.tests.get(payload.get("testID"))
                     if test is None:
-                        outcome.strays += payload["kind"] == "issueRecorded" and not payload.get("issue", {}).get("isKnown")
+                        outcome.strays += fails(payload)
                         continue
                     kind, instant = payload["kind"], payload["instant"]["absolute"]
                     if kind == "testStarted":
@@ -209,7 +225,13 @@ class Processes:
                         test.done = True
                     elif kind == "testSkipped":
                         test.skipped = " ".join(message["text"] for message in payload.get("messages", []))
-                    elif kind == "issueRecorded" and not payload.get("issue", {}).get("isKnown"):
+                    elif fails(payload):
                         test.failed = True
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, AttributeError):
                     continue
+
+
+def fails(payload):
+    """Whether an event is an issue that fails its test: neither a known one nor a warning."""
+    issue = payload.get("issue") or {}
+    return payload["kind"] == "issueRecorded" and not issue.get("isKnown") and issue.get("severity", issue.get("_severity")) != "warning"

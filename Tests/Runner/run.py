@@ -75,8 +75,8 @@ class Run:
                 if self.processes.stopped:
                     return
                 with self.lock:
-                    # A module without a match is not what was asked for.
-                    if not (self.options.filter and outcome.status == NOTHING and not outcome.trouble):
+                    # A module without a match is not what was asked for, unless it was named.
+                    if not (self.options.filter and outcome.status == NOTHING and not outcome.trouble) or module in self.options.named:
                         self.outcomes[module] = outcome
                         self.tell(outcome)
         workers = [threading.Thread(target=work) for _ in range(AT_ONCE)]
@@ -89,7 +89,7 @@ class Run:
         mark = "✔" if outcome.passed else "✘"
         skipped = sum(test.skipped is not None for test in outcome.tests.values())
         if outcome.status == NOTHING and not outcome.trouble:
-            outcome.trouble = "is not in what is built: run without --built"
+            outcome.trouble = "has no such test" if self.options.filter else "is not in what is built: run without --built"
         say(f"{mark} {outcome.module:28} {len(outcome.ran):5} tests  {outcome.seconds:6.1f} s"
             + (f"  {skipped} skipped" if skipped else "") + (f"  {outcome.trouble}" if outcome.trouble else ""))
         if not outcome.passed:
@@ -116,7 +116,14 @@ class Run:
             if repeated:
                 chance += [(outcome, *row) for row in repeated]
                 outcome.status = 0
+                for test, *_ in repeated:
+                    test.failed = False
         return chance
+
+    def unmatched(self):
+        """The filters that no test matches."""
+        tests = [test.id for outcome in self.outcomes.values() for test in outcome.tests.values()]
+        return [word for word in self.options.filter if not any(re.search(word, test) for test in tests)]
 
 
 def faults(outcome, test=None):
@@ -151,10 +158,9 @@ def report(run):
                 say(f"{seconds:8.1f}  {test.path}" + (f"  ({test.cases} cases)" if test.cases > 1 else ""))
     reasons = collections.Counter()
     for outcome in outcomes:
-        for test in outcome.tests.values():
-            if test.skipped is not None:
-                text = re.sub(r"^(Test|Suite) .* skipped: ", "", test.skipped).strip('"')
-                reasons["thorough" if "thorough: " in text else text or "no reason is given"] += 1
+        # Of the output, since a suite in a process of its own has no events here.
+        for text in re.findall(r'^➜ Test .* skipped(?:: "(.*)")?\.?$', outcome.output, re.M):
+            reasons["thorough" if "thorough: " in text else text or "no reason is given"] += 1
     if reasons:
         say("\n== Skipped")
         for reason, count in reasons.most_common():
@@ -166,10 +172,9 @@ def report(run):
 
 
 def incomplete(reasons, excuse):
-    """Reasons of skipped tests that a machine on which Tests/install has run must not have; but not every machine has QEMU and Debian's
-    kernel, and PyPI may not have answered."""
-    return [reason for reason in reasons if re.search(r"not installed|missing|not permitted|cannot be|does not start", reason)
-            and not re.search(excuse, reason)]
+    """Reasons of skipped tests that a machine on which Tests/install has run must not have: all but those that have nothing to do with
+    the machine.  But not every machine has QEMU and Debian's kernel, and PyPI may not have answered."""
+    return [reason for reason in reasons if not re.search(r"^thorough$|^a part of |^MASTER_LIST ", reason) and not re.search(excuse, reason)]
 
 
 def chances(rows):
@@ -203,55 +208,51 @@ def main():
     sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     started = time.monotonic()
     package = Package()
-    modules = [package.module(word) for word in options.modules] or package.tests
+    options.named = [package.module(word) for word in options.modules]
+    modules = options.named or package.tests
     modules = [name for name in modules if name not in map(package.module, options.without)]
+    # A shell's child in the background ignores Ctrl-C, unless it says otherwise.
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     if not options.built:
         build(package, modules, ROOT / options.scratch)
     if options.build:
         return
     run = Run(options, modules)
-    # A shell's child in the background ignores Ctrl-C, unless it says otherwise.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in [signal.SIGTERM, signal.SIGHUP]:
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
     if run.processes.before is None:
         say("No network namespaces here: the modules share this machine's network.")
     say(f"== SEED={run.processes.seed}; {len(modules)} module{'s' * (len(modules) > 1)}, {AT_ONCE} at a time")
+    rows = []
     try:
         run.all()
-    except KeyboardInterrupt:
-        say("Stopped.")
-        sys.exit(130)
+        if not options.filter:
+            for module in set(modules) - set(run.outcomes):
+                run.outcomes[module] = Outcome(module, trouble="did not run")
+        if not options.once and not all(outcome.passed for outcome in run.outcomes.values()):
+            rows = run.again(package.affected(changed()))
     finally:
         run.processes.stop()
-    if not options.filter:
-        for module in set(modules) - set(run.outcomes):
-            run.outcomes[module] = Outcome(module, trouble="did not run")
-    rows = []
-    if not options.once and not all(outcome.passed for outcome in run.outcomes.values()):
-        affected = package.affected(changed())
-        run.processes.stopped = False
-        rows = run.again(affected)
     reasons = report(run)
     chances(rows)
     failed = [outcome for outcome in run.outcomes.values() if not outcome.passed]
     tests = sum(len(outcome.ran) for outcome in run.outcomes.values())
     suites = sum(outcome.suites for outcome in run.outcomes.values())
     missing = incomplete(reasons, options.excuse) if options.complete else []
-    issues = sum(len(outcome.failed) or 1 for outcome in failed) + len(missing)
+    issues = sum(len(outcome.failed) or 1 for outcome in failed) + len(missing) + len(run.unmatched())
     seconds = time.monotonic() - started
     say()
     for reason in missing:
         say(f"✘ error: skipped for want of what Tests/install installs: {reason}")
-    if not tests and options.filter:
-        say("✘ No test matches " + " or ".join(options.filter))
+    unmatched = run.unmatched()
+    for word in unmatched:
+        say(f"✘ No test matches {word}")
     for outcome in failed:
         say(f"✘ {outcome.module} failed: {outcome.trouble or ', '.join(test.path for test in outcome.failed) or outcome.closing}")
-    if failed or missing or not tests:
+    if failed or missing or unmatched or not tests:
         say(f"✘ Test run with {tests} tests in {suites} suites failed after {seconds:.3f} seconds with {issues} issues.")
     else:
         say(f"✔ Test run with {tests} tests in {suites} suites passed after {seconds:.3f} seconds.")
-    sys.exit(1 if failed or missing or not tests else 0)
+    sys.exit(1 if failed or missing or unmatched or not tests else 0)
 
 
 if __name__ == "__main__":

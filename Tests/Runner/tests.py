@@ -44,6 +44,11 @@ for one in chosen:
         failed += 1
         print(f"✘ Test {name} recorded an issue at F.swift:1:1: Expectation failed: 1 == 2", flush=True)
         event("issueRecorded", one["id"], 1, issue=dict(isKnown=False))
+    # Events of which its status and its last words say nothing.
+    if "tells" in one:
+        event("issueRecorded", one["id"], 1, issue=one["tells"])
+    if one.get("leaves"):
+        continue
     if "start" in one:
         event("testCaseEnded", one["id"], one.get("end", 1))
     event("testEnded", one["id"], one.get("end", 1))
@@ -66,9 +71,9 @@ class RunnerTests(unittest.TestCase):
         processes.ROOT = self.root
         subprocess.run(["rm", "-rf", str(self.folder)])
 
-    def scene(self, *tests):
+    def scene(self, *tests, filters=[], named=[]):
         (self.program.parent / "scene").write_text(json.dumps(tests))
-        options = SimpleNamespace(thorough=False, width=None, filter=[], skip=[])
+        options = SimpleNamespace(thorough=False, width=None, filter=filters, skip=[], named=named)
         made = run.Run(options, ["M"])
         made.processes = processes.Processes(seed=7)
         made.tell = lambda outcome: None
@@ -122,6 +127,30 @@ class RunnerTests(unittest.TestCase):
         self.assertEqual(outcome.trouble, "ended with a signal, SIGABRT during M.S/one()")
         self.assertEqual(made.again(set()), [])
         self.assertFalse(outcome.passed, "a trap is nobody's chance")
+
+    def test_lies(self):
+        # The status is 0, and the last line says that all passed.
+        for lie, words in [
+            (dict(tells=dict(isKnown=False)), ""), (dict(leaves=True), "ended without M.S/one()"),
+        ]:
+            made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", **lie), dict(id="M.S/two()/F.swift:2:1"))
+            self.assertEqual((outcome.status, outcome.passed, outcome.trouble), (0, False, words))
+        for harmless in [dict(isKnown=True), dict(isKnown=False, severity="warning")]:
+            self.assertTrue(self.scene(dict(id="M.S/one()/F.swift:1:1", tells=harmless))[1].passed)
+        made, outcome = self.scene()
+        self.assertEqual((outcome.status, outcome.trouble), (0, "told of no test"))
+
+    def test_filters(self):
+        one = dict(id="M.S/one()/F.swift:1:1")
+        self.assertEqual(self.scene(one, filters=["one"])[0].unmatched(), [])
+        self.assertEqual(self.scene(one, filters=["one", "another"])[0].unmatched(), ["another"])
+        self.program.write_text(f"#!/bin/sh\necho '✘ Test run with 0 tests passed'; exit {processes.NOTHING}\n")
+        made, outcome = self.scene(one, filters=["one"], named=["M"])
+        self.assertFalse(outcome.passed)
+
+    def test_complete(self):
+        reasons = ["thorough", "a part of LibUSBTests", "MASTER_LIST names no file", "PyPI did not give nfcpy", "no mount namespaces"]
+        self.assertEqual(run.incomplete(reasons, "qemu|PyPI"), ["no mount namespaces"])
 
     def test_hang(self):
         limit, processes.STILL = processes.STILL, 1

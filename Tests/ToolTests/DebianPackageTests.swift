@@ -143,7 +143,14 @@ import Testing
             of: #/(?m)^ATTR\{idVendor\}=="(.*?)", ATTR\{idProduct\}=="(.*?)"/#
         ).flatMap { line in line.2.split(separator: "|").map { "\(line.1):\($0)".uppercased() } }
         #expect(aliases.contains("072F:2200") && aliases == products && Set(aliases).count == aliases.count)
-        guard Program.isInstalled("appstreamcli") else { return print("appstreamcli is not installed") }
+    }
+
+    @Test(
+        "AppStream's own program takes the metainfo",
+        .enabled(if: Program.isInstalled("appstreamcli"), "appstreamcli is not installed"))
+    func appStream() async throws {
+        let rules = Self.root.appending(path: "udev/70-contactless-readers.rules").path
+        let outcome = try await Program.run([Self.root.appending(path: "debian/metainfo").path, rules])
         let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).metainfo.xml")
         try Data(outcome.output.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
