@@ -6,42 +6,9 @@ import Testing
 
 @testable import KioskBridge
 
-private let hasMock = FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/dbusmock")
-
-/// A message bus with logind's stand-in of python-dbusmock.
-private final class Logind: Sendable {
-    let address: String
-    private let socket: String
-    private let daemon: Program
-    private let logind: Program
-    private static let manager = "/org/freedesktop/login1"
-
-    init() async throws {
-        let socket = "/tmp/bus-\(UUID().uuidString.prefix(8))"
-        (self.socket, address) = (socket, "unix:path=\(socket)")
-        daemon = try Program(["dbus-daemon", "--session", "--nofork", "--address=\(address)"])
-        try await daemon.wait(for: "socket") { _ in FileManager.default.fileExists(atPath: socket) }
-        logind = try Program(
-            ["/usr/bin/python3", "-m", "dbusmock", "--system", "--template", "logind"],
-            environment: ["DBUS_SYSTEM_BUS_ADDRESS": address])
-        let wait = try await Program.run([
-            "gdbus", "wait", "--address", address, "--timeout", "60", "org.freedesktop.login1",
-        ])
-        #expect(wait.status == 0, "\(wait) \(logind.error)")
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: socket) }
-
-    func call(_ path: String, _ method: String, _ arguments: String...) async throws {
-        let call = try await Program.run(
-            [
-                "gdbus", "call", "--address", address, "--dest", "org.freedesktop.login1", "--object-path",
-                Self.manager + path, "--method", method,
-            ] + arguments)
-        #expect(call.status == 0, "\(call)")
-    }
-
-    func addSession(_ id: String, seat: String) async throws {
+/// What logind tells of sessions.
+extension LogindBus {
+    fileprivate func addSession(_ id: String, seat: String) async throws {
         try await call("", "org.freedesktop.DBus.Mock.AddSession", id, "seat0", "1000", "kiosk", "true")
         guard seat.isEmpty else { return }
         try await call(
@@ -49,7 +16,7 @@ private final class Logind: Sendable {
             "<('', objectpath '/')>")
     }
 
-    func session(_ id: String, _ method: String, _ arguments: String...) async throws {
+    fileprivate func session(_ id: String, _ method: String, _ arguments: String...) async throws {
         let session = "org.freedesktop.login1.Session.\(method)"
         if let argument = arguments.first {
             try await call("/session/\(id)", session, argument)
@@ -58,13 +25,7 @@ private final class Logind: Sendable {
         }
     }
 
-    func tell(isAsleep: Bool) async throws {
-        try await call(
-            "", "org.freedesktop.DBus.Mock.EmitSignal", "org.freedesktop.login1.Manager", "PrepareForSleep", "b",
-            "[<\(isAsleep)>]")
-    }
-
-    func remove(_ id: String) async throws {
+    fileprivate func remove(_ id: String) async throws {
         try await call(
             "", "org.freedesktop.DBus.Mock.EmitSignal", "org.freedesktop.login1.Manager", "SessionRemoved", "so",
             "[<'\(id)'>, <objectpath '/org/freedesktop/login1/session/\(id)'>]")
@@ -74,15 +35,13 @@ private final class Logind: Sendable {
 /// A kiosk whose machine sleeps or whose screen is locked, as logind's stand-in tells it.
 @Suite(
     .timeLimit(.minutes(5)),
-    .enabled(
-        if: Program.isInstalled("dbus-daemon") && Program.isInstalled("gdbus") && hasMock,
-        "python3-dbusmock is not installed"))
+    .enabled(if: LogindBus.obstacle == nil, "\(LogindBus.obstacle ?? "")"))
 @MainActor struct ScreenLockTests {
     /// The states as they come.
     @MainActor private final class Watched {
         private(set) var states: [Bool] = []
 
-        init(_ logind: Logind) {
+        init(_ logind: LogindBus) {
             let states = ScreenLockWatch.states(on: logind.address)
             Task { [weak self] in for await state in states { self?.states.append(state) } }
         }
@@ -94,7 +53,7 @@ private final class Logind: Sendable {
     }
 
     @Test("Lock and Unlock, LockedHint, and the end of a session") func signals() async throws {
-        let logind = try await Logind()
+        let logind = try await LogindBus()
         try await logind.addSession("1", seat: "seat0")
         try await logind.addSession("2", seat: "")
         let watched = Watched(logind)
@@ -125,14 +84,14 @@ private final class Logind: Sendable {
     }
 
     @Test("a screen that was locked before is known from the beginning") func before() async throws {
-        let logind = try await Logind()
+        let logind = try await LogindBus()
         try await logind.addSession("1", seat: "seat0")
         try await logind.session("1", "SetLockedHint", "true")
         try await Watched(logind).wait([true])
     }
 
     @Test("locked is the background; a machine that wakes up locked stays there") func lifecycle() async throws {
-        let logind = try await Logind()
+        let logind = try await LogindBus()
         try await logind.addSession("1", seat: "seat0")
         let host = BridgeHost(hostVersion: "1.0.0")
         var calls: [String] = []

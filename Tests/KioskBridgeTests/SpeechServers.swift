@@ -125,9 +125,8 @@ final class RealSpeechServer: Sendable {
                 "-P", "\(run)/pid", "-L",
                 "\(folder.path)/log",
             ], environment: ["XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "HOME": home])
-        try await daemon.wait(for: "socket", timeout: .seconds(30)) { _ in
-            FileManager.default.fileExists(atPath: path)
-        }
+        // Its socket is in the folder before it listens there.
+        try await daemon.wait(for: "socket", timeout: .seconds(30)) { _ in (try? SpeechSocket(path)) != nil }
     }
 
     /// The lines of the synthesizer: the voice and the text at the beginning, `end` at the end.

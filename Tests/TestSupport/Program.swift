@@ -10,6 +10,16 @@ public final class Program: Sendable {
         public let error: String
 
         public var description: String { "exit \(status)\noutput: \(output)\nerror: \(error)" }
+
+        /// - Throws: ``Failure`` if its status is not 0.
+        public func check() throws { if status != 0 { throw Failure(outcome: self) } }
+    }
+
+    /// It did not do what a test needs of it.
+    public struct Failure: Error, CustomStringConvertible {
+        public let outcome: Outcome
+
+        public var description: String { "\(outcome)" }
     }
 
     /// It did not end, or did not write what was waited for, in time.
@@ -34,8 +44,7 @@ public final class Program: Sendable {
     /// here is open for a moment in every child that another test starts.
     public static func copy(_ program: String, to path: String, appending text: String = "") async throws {
         let script = #"cp "$1" "$2" && chmod 755 "$2" && cat >>"$2""#
-        let outcome = try await run(["sh", "-c", script, "sh", program, path], input: text)
-        if outcome.status != 0 { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: outcome.error]) }
+        try await run(["sh", "-c", script, "sh", program, path], input: text).check()
     }
 
     /// Runs a program to its end.
