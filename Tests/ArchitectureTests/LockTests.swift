@@ -11,9 +11,9 @@ import Testing
             return try FileManager.default.subpathsOfDirectory(atPath: root.path).filter { $0.hasSuffix(".swift") }
                 .map { try String(contentsOf: root.appending(path: $0), encoding: .utf8) }
         }
-        let functions = Set(code.flatMap(Self.functionTypes))
+        let functions = Set(code.flatMap(Self.function.captures))
         #expect(functions.contains("HangAction"))
-        let locks = code.flatMap(Self.locks)
+        let locks = code.flatMap(Self.lock.captures)
         #expect(locks.count > 200)
         for lock in locks where Self.keepsClosure(lock, functions) { Issue.record("\(lock)") }
     }
@@ -27,21 +27,18 @@ import Testing
             ("Lock<[Int]>", false), ("Mutex<[@Sendable () -> Void]>", false), ("Mutex<[Int: HangAction]>", false),
         ])
     func kinds(_ lock: String, _ keeps: Bool) {
-        #expect(Self.locks(in: "    private let some = \(lock)(nil)\n").count == 1)
-        #expect(Self.keepsClosure(lock[...], ["HangAction"]) == keeps)
+        #expect(Self.lock.captures(in: "    private let some = \(lock)(nil)\n").count == 1)
+        #expect(Self.keepsClosure(lock, ["HangAction"]) == keeps)
     }
 
-    private static func functionTypes(in code: String) -> [String] {
-        code.matches(of: #/typealias (\w+) = [^\n]*->/#).map { String($0.1) }
-    }
+    private static let function = Repository.pattern(#"typealias (\w+) = [^\n]*->"#)
 
     /// The declarations of locks, from the type's name to the end of the line.
-    private static func locks(in code: String) -> [Substring] {
-        code.matches(of: #/(?m)(?:let|var) \w+(?: =|:) (?:Waitable)?((?:Lock|Mutex)[<(].*)$/#).map(\.1)
-    }
+    private static let lock = Repository.pattern(
+        #"(?m)(?:let|var) \w+(?: =|:) (?:Waitable)?((?:Lock|Mutex)[<(].*)$"#)
 
     /// A collection keeps its elements in one form.
-    private static func keepsClosure(_ lock: Substring, _ functions: Set<String>) -> Bool {
+    private static func keepsClosure(_ lock: String, _ functions: Set<String>) -> Bool {
         let value = lock.replacing(#/\[[^\]]*\]/#, with: "")
         return value.contains("->") || value.matches(of: #/\w+/#).contains { functions.contains(String($0.output)) }
     }

@@ -5,8 +5,35 @@ enum Repository {
 
     /// A text of Swift without its comments and string literals.
     static func code(of text: String) -> String {
-        text.replacing(#/\/\/[^\n]*/#, with: "").replacing(#/"(?:\\.|[^"\\\n])*"/#, with: "")
+        unsaid.removing(from: text)
     }
+
+    private static let unsaid = pattern(#"//[^\n]*|"(?:\\.|[^"\\\n])*""#)
+
+    /// A regular expression for all files of the package: Foundation's are compiled for speed in a debug build, too.
+    static func pattern(_ text: String) -> NSRegularExpression {
+        do { return try NSRegularExpression(pattern: text) } catch { preconditionFailure("\(text): \(error)") }
+    }
+}
+
+extension NSRegularExpression {
+    func count(in text: String) -> Int { numberOfMatches(in: text, range: text.whole) }
+
+    /// The part of each match that the first group took.
+    func captures(in text: String) -> [String] {
+        let text = NSString(string: text)
+        return matches(in: text as String, range: NSRange(location: 0, length: text.length)).map {
+            text.substring(with: $0.range(at: 1))
+        }
+    }
+
+    func removing(from text: String) -> String {
+        stringByReplacingMatches(in: text, range: text.whole, withTemplate: "")
+    }
+}
+
+extension String {
+    fileprivate var whole: NSRange { NSRange(location: 0, length: utf16.count) }
 }
 
 /// The package's targets, as SwiftPM reads them from Package.swift.

@@ -3,8 +3,10 @@ import Testing
 
 /// Package.swift against the code, and against the picture in the documentation.
 @Suite struct TargetTests {
-    private nonisolated(unsafe) static let importing =
-        #/(?m)^ *(?:@\w+(?:\([^)]*\))? )*(?:public |package |internal |private |fileprivate )?import (?:(?:struct|class|enum|func|protocol|typealias|var|let) )?`?(\w+)/#
+    private static let importing = Repository.pattern(
+        #"(?m)^ *(?:@\w+(?:\([^)]*\))? )*(?:public |package |internal |private |fileprivate )?"#
+            + #"import (?:(?:struct|class|enum|func|protocol|typealias|var|let) )?`?(\w+)"#)
+    private static let longText = Repository.pattern(#"(?s)""".*?""""#)
 
     /// Modules of the toolchain, which no manifest declares.
     private static let toolchain: Set = [
@@ -20,7 +22,7 @@ import Testing
         #expect(manifest.targets.count > 50)
         for target in manifest.targets {
             let imported = try manifest.code(of: target).flatMap { code in
-                code.replacing(#/(?s)""".*?"""/#, with: "").matches(of: Self.importing).map { String($0.1) }
+                Self.importing.captures(in: Self.longText.removing(from: code))
             }
             let declared = target.dependencies.map { $0.name.replacing("-", with: "_") }
             let undeclared = Set(imported).subtracting(Self.toolchain).subtracting(declared)
@@ -38,7 +40,7 @@ import Testing
             let code = try manifest.code(of: target)
             // C names headers, not modules.
             guard !code.isEmpty else { continue }
-            let imported = Set(code.flatMap { $0.matches(of: Self.importing).map { String($0.1) } })
+            let imported = Set(code.flatMap { Self.importing.captures(in: $0) })
             for dependency in target.dependencies.map(\.name) where !imported.contains(dependency) {
                 // Linking it is all.
                 if dependency == "CWipedHeap", target.type == "executable" { continue }
