@@ -8,6 +8,9 @@
 /// It is the machine's clock, unless a task has a ``Simulation``: then it is that one's, for the task and for all that it
 /// starts.  A thread without a task, such as a C library's or a queue's, sees the machine's.  An object with a thread of its
 /// own takes ``current`` when it is made, and asks that.
+///
+/// While the machine is suspended, ``now`` goes on and the time of a deadline does not: a deadline that is due an hour after
+/// the machine has gone to sleep is due an hour after it has woken, less what had passed before.
 package struct Time: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
