@@ -1,5 +1,5 @@
 """A process for each test module: alone with its network, its temporary folder and its threads."""
-import json, os, re, shutil, signal, subprocess, tempfile, threading, time
+import glob, json, os, re, shutil, signal, subprocess, tempfile, threading, time
 from dataclasses import dataclass, field
 from package import ROOT
 
@@ -155,11 +155,18 @@ class Processes:
             pass
         reader.join(10)
         self.kill(process)
+        # A suite that needs a process of its own has left that one's events, of one test at a time.
+        outcome.place(self.width or width)
+        for path in glob.glob(os.path.join(folder, "events.*")):
+            nested = Outcome(module)
+            self.read(path, nested, last)
+            nested.place(1)
+            outcome.tests.update(nested.tests)
+            outcome.strays += nested.strays
         with self.lock:
             self.running.discard(process)
         shutil.rmtree(folder, ignore_errors=True)
         outcome.seconds = time.monotonic() - start
-        outcome.place(self.width or width)
         # A shell tells of a signal by 128 and its number.
         status = process.returncode
         outcome.status = 128 - status if 128 < status < 160 else status

@@ -158,9 +158,10 @@ def report(run):
                 say(f"{seconds:8.1f}  {test.path}" + (f"  ({test.cases} cases)" if test.cases > 1 else ""))
     reasons = collections.Counter()
     for outcome in outcomes:
-        # Of the output, since a suite in a process of its own has no events here.
-        for text in re.findall(r'^➜ Test .* skipped(?:: "(.*)")?\.?$', outcome.output, re.M):
-            reasons["thorough" if "thorough: " in text else text or "no reason is given"] += 1
+        for test in outcome.tests.values():
+            if test.skipped is not None:
+                text = re.sub(r"^(Test|Suite) .* skipped: ", "", test.skipped).strip('"')
+                reasons["thorough" if "thorough: " in text else text or "no reason is given"] += 1
     if reasons:
         say("\n== Skipped")
         for reason, count in reasons.most_common():
