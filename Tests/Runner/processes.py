@@ -155,8 +155,8 @@ class Processes:
             pass
         reader.join(10)
         self.kill(process)
-        # A suite that needs a process of its own has left that one's events, of one test at a time.
         outcome.place(self.width or width)
+        # A suite that needs a process of its own has left that one's events, of one test at a time.
         for path in glob.glob(os.path.join(folder, "events.*")):
             nested = Outcome(module)
             self.read(path, nested, last)
