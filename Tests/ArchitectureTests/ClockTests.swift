@@ -31,7 +31,7 @@ import Testing
             "the clocks themselves, against the machine's",
             [
                 "TestSupport/TestTime/TimeKeeper.swift": 2, "WaitingTests/DeadlinesTests.swift": 3,
-                "WaitingTests/TimeTests.swift": 7,
+                "WaitingTests/TimeTests.swift": 14,
             ]
         ),
         (
@@ -83,7 +83,7 @@ import Testing
                 "SmartCardPCSCTests/WatchTests.swift": 3, "TestSupport/FakePCSCD.swift": 1,
             ]
         ),
-        ("libusb's thread, which is not woken for so long", ["SmartCardUSBTests/LibUSBTests.swift": 1]),
+        ("libusb's threads, which are not woken for so long", ["SmartCardUSBTests/LibUSBTests.swift": 2]),
         ("a driver of pcscd that must be told its port", ["TestSupport/PrivatePCSCD.swift": 2]),
         ("the guide's source as published", ["KioskBridgeTests/JourneyGuide/JourneyGuide.swift": 1]),
     ]
@@ -97,16 +97,35 @@ import Testing
     private static let implied = Repository.pattern(#"(?:^|[^\w)\]?.])\.now\b(?!\()|\bpoll\(&"#)
     private static let port = Repository.pattern(#"\bfreePort\b|\.promptly\b"#)
 
-    /// How often a file names the machine's time, and what came for `patterns`.
-    private static func counts(in folder: String, _ patterns: [NSRegularExpression]) throws -> [String: Int] {
+    /// Each file's code, by its path in the folder.
+    private static func code(in folder: String) throws -> [String: String] {
         let root = Repository.root.appending(path: folder)
-        var counts: [String: Int] = [:]
+        var code: [String: String] = [:]
         for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
-            let code = Repository.code(of: try String(contentsOf: root.appending(path: path), encoding: .utf8))
-            let count = patterns.reduce(0) { $0 + $1.count(in: code) }
-            if count > 0 { counts[path] = count }
+            code[path] = Repository.code(of: try String(contentsOf: root.appending(path: path), encoding: .utf8))
         }
-        return counts
+        return code
+    }
+
+    /// How often each file names what `patterns` find, the files that name it.
+    private static func counts(in folder: String, _ patterns: [NSRegularExpression]) throws -> [String: Int] {
+        try code(in: folder).mapValues { code in patterns.reduce(0) { $0 + $1.count(in: code) } }.filter { $1 > 0 }
+    }
+
+    /// How often a test sleeps in ``Time`` while nobody simulates it: neither its own traits nor its suite's say so.
+    private static func realSleeps(in code: String) -> Int {
+        code.ranges(of: "Time.sleep(").count { sleep in
+            let before = code[..<sleep.lowerBound]
+            // What stands outside a suite is a device, a service or a helper, and sleeps in its test's time.
+            guard let test = before.range(of: "@Test", options: .backwards),
+                !code[test.lowerBound..<sleep.lowerBound].contains("\n}\n")
+            else { return false }
+            let suite = before.range(of: "@Suite", options: .backwards).map {
+                code[$0.lowerBound...].prefix { $0 != "{" }
+            }
+            let traits = code[test.lowerBound...].prefix { $0 != "{" } + (suite ?? "")
+            return !traits.contains("simulatedTime")
+        }
     }
 
     @Test("Sources wait and measure by Waiting's Time; the exceptions have reasons")
@@ -120,6 +139,10 @@ import Testing
     @Test("No test gets a new sleep, a new bound of real time or a port of its choice")
     func tests() throws {
         var counts = try Self.counts(in: "Tests", [Self.time, Self.port])
+        for (path, code) in try Self.code(in: "Tests") {
+            let sleeps = Self.realSleeps(in: code)
+            if sleeps > 0 { counts[path, default: 0] += sleeps }
+        }
         counts["ArchitectureTests/ClockTests.swift"] = nil
         var expected: [String: Int] = [:]
         for (_, files) in Self.left { expected.merge(files, uniquingKeysWith: +) }
@@ -142,4 +165,14 @@ import Testing
     func words(_ code: String, _ isFound: Bool) {
         #expect((Self.time.count(in: code) + Self.implied.count(in: code) > 0) == isFound)
     }
+
+    @Test(
+        "A sleep is real where neither its test nor its suite simulates the time",
+        arguments: [
+            ("@Suite struct A {\n    @Test func b() { Time.sleep(for: x) }\n}\n", 1),
+            ("@Suite struct A {\n    @Test(.simulatedTime) func b() { Time.sleep(for: x) }\n}\n", 0),
+            ("@Suite(.simulatedTime) struct A {\n    @Test func b() { Time.sleep(for: x) }\n}\n", 0),
+            ("@Suite struct A {\n    @Test func b() {}\n}\n\nstruct C {\n    func d() { Time.sleep(for: x) }\n}\n", 0),
+        ])
+    func real(_ code: String, _ count: Int) { #expect(Self.realSleeps(in: code) == count) }
 }

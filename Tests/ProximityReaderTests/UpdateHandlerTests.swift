@@ -61,7 +61,8 @@ extension PaymentCardReader: Preparing {}
     func given() { #expect(ReaderLook().findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
 
     @Test(
-        "a reader that comes and goes is there and not there; who asks again within a second starts no other look")
+        "a reader that comes and goes is there and not there; who asks again within a second starts no other look",
+        .simulatedTime)
     func again() async throws {
         let look = ReaderLook()
         let looks = Mutex(0)

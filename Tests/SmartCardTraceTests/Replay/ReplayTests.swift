@@ -6,6 +6,15 @@ import TestSupport
 import Testing
 import Waiting
 
+/// A transport that has its answer after 11 ms, to a host that is held up for 40 more.
+private struct LateChannel: CardChannel {
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        ExchangeStopwatch.current?.add(.milliseconds(11))
+        try await Time.sleep(for: .milliseconds(51))
+        return try ResponseAPDU([0x90, 0x00])
+    }
+}
+
 /// The oracle is the virtual card: what it said when it was recorded, it says again when replayed.
 @Suite struct ReplayTests {
     private let number: [UInt8] = [0x11, 0x22, 0x33, 0x44]
@@ -286,15 +295,6 @@ import Waiting
         let stopwatch = ExchangeStopwatch()
         _ = try await stopwatch.time { try await card.transmit(command("00A4040000")) }
         #expect(stopwatch.elapsed == .milliseconds(11))
-    }
-
-    /// A transport that has its answer after 11 ms, to a host that is held up for 40 more.
-    private struct LateChannel: CardChannel {
-        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
-            ExchangeStopwatch.current?.add(.milliseconds(11))
-            try await Time.sleep(for: .milliseconds(51))
-            return try ResponseAPDU([0x90, 0x00])
-        }
     }
 
     @Test(
