@@ -19,6 +19,8 @@ private final class MockInputs: @unchecked Sendable {
     final class Device: Sendable {
         let path: String
         let system: String
+        /// Whether udev has given it to its group: it answers nobody before.
+        let isGiven = Mutex(false)
         let isOn = Mutex(false)
         /// How many times it was asked for the state.
         let asked = Mutex(0)
@@ -31,6 +33,7 @@ private final class MockInputs: @unchecked Sendable {
         }
 
         func answer(_ request: UInt) -> [UInt8]? {
+            guard isGiven.withLock({ $0 }) else { return nil }
             switch request {
             case CINPUT_SWITCHES: return [switches, 0, 0]
             case CINPUT_SWITCH_STATES:
@@ -47,16 +50,6 @@ private final class MockInputs: @unchecked Sendable {
 
     func add(_ device: Device) throws {
         var error: UnsafeMutablePointer<GError>?
-        let added = umockdev_testbed_add_from_string(
-            testbed,
-            """
-            P: \(device.system.dropFirst(4))
-            N: \(device.path.dropFirst(5))
-            E: DEVNAME=\(device.path)
-            E: SUBSYSTEM=input
-
-            """, &error)
-        try #require(added != 0)
         devices.withLock { $0.append(device) }
         let handler = try #require(umockdev_ioctl_base_new())
         defer { g_object_unref(handler) }
@@ -67,8 +60,21 @@ private final class MockInputs: @unchecked Sendable {
                 MockInputs.answer(client, Unmanaged<Device>.fromOpaque(context).takeUnretainedValue())
                 return 1
             }, Unmanaged.passUnretained(device).toOpaque(), { _, _ in })
+        // Before its file is there: the watch opens it at once, and umockdev ends a process that finds a socket of its where
+        // nobody listens yet.
         try #require(umockdev_testbed_attach_ioctl(testbed, device.path, handler, &error) != 0)
+        let added = umockdev_testbed_add_from_string(
+            testbed,
+            """
+            P: \(device.system.dropFirst(4))
+            N: \(device.path.dropFirst(5))
+            E: DEVNAME=\(device.path)
+            E: SUBSYSTEM=input
+
+            """, &error)
+        try #require(added != 0)
         // udev changes its owner: only now can it be asked.  It is a symbolic link here.
+        device.isGiven.withLock { $0 = true }
         let directory = try #require(umockdev_testbed_get_root_dir(testbed))
         defer { g_free(directory) }
         #expect(lchown(String(cString: directory) + device.path, getuid(), getgid()) == 0)
