@@ -165,7 +165,7 @@ export class KioskBridge extends EventTarget {
   #attempts = 0;
   #timer = null;
   #waiting = [];
-  #wanted = false;
+  #wanted = null; // or an object that each connect() makes anew
   #embedded;
 
   constructor() {
@@ -184,12 +184,12 @@ export class KioskBridge extends EventTarget {
 
   connect() {
     if (!this.#embedded || this.#wanted) return;
-    this.#wanted = true;
+    this.#wanted = {};
     this.#open();
   }
 
   close() {
-    this.#wanted = false;
+    this.#wanted = null;
     clearTimeout(this.#timer);
     this.#drop(1000);
   }
@@ -266,14 +266,17 @@ export class KioskBridge extends EventTarget {
   }
 
   async #open() {
-    let token = this.#token;
+    const wanted = this.#wanted;
+    const { token, occupied } = this.#token ? { token: this.#token } : await freshToken();
     this.#token = null;
-    try {
-      token ??= await freshToken(() => this.#dispatch("occupied", {}));
-    } catch {
-      return this.#again();
-    }
-    if (!this.#wanted) return;
+    // The page may have closed it meanwhile, and may even have connected again.
+    if (this.#wanted !== wanted) return;
+    if (token) this.#join(token);
+    else this.#again();
+    if (occupied) this.#dispatch("occupied", {});
+  }
+
+  #join(token) {
     const address = new URL("/bridge", location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(address, [subprotocol, `auth.${token}`]);
@@ -309,7 +312,8 @@ export class KioskBridge extends EventTarget {
     if (proof !== expected) return this.#refuse("PERMISSION_DENIED", "the host's proof is wrong");
     this.#proven = true;
     this.#attempts = 0;
-    for (const message of this.#held.splice(0)) this.#event(message);
+    // Whoever hears an event may end the connection: then nothing is held any more.
+    while (this.#held.length > 0) this.#event(this.#held.shift());
   }
 
   #receive(received) {
@@ -366,7 +370,7 @@ export class KioskBridge extends EventTarget {
   }
 
   #refuse(code, message) {
-    this.#wanted = false;
+    this.#wanted = null;
     const error = new BridgeError(code, message);
     this.#settleWaiting(error);
     this.#drop(4403);
@@ -387,8 +391,9 @@ export class KioskBridge extends EventTarget {
       const message = "the connection was lost before the answer";
       request.reject(new BridgeError("DISCONNECTED", message, { recoverable: true, correlationId }));
     }
-    if (wasOpen) this.#dispatch("lost", { code });
     if (this.#wanted) this.#again();
+    // Whoever hears it may close and connect.
+    if (wasOpen) this.#dispatch("lost", { code });
   }
 
   #again() {
@@ -398,15 +403,17 @@ export class KioskBridge extends EventTarget {
   }
 }
 
-/** A token for another connection of this page. */
-async function freshToken(occupied) {
-  const answer = await fetch("/token", {
-    headers: { "X-Kiosk-Bridge": "1" },
-    cache: "no-store",
-    signal: AbortSignal.timeout(openWithin),
-  });
-  const { token, occupied: isOccupied } = answer.ok ? await answer.json() : {};
-  if (isOccupied) occupied();
-  if (!tokenForm.test(token)) throw new BridgeError("DISCONNECTED", "no token", { recoverable: true });
-  return token;
+/** A token for another connection of this page, where there is one, and whether another page is connected. */
+async function freshToken() {
+  try {
+    const answer = await fetch("/token", {
+      headers: { "X-Kiosk-Bridge": "1" },
+      cache: "no-store",
+      signal: AbortSignal.timeout(openWithin),
+    });
+    const { token, occupied } = answer.ok ? await answer.json() : {};
+    return { token: tokenForm.test(token) ? token : null, occupied };
+  } catch {
+    return {};
+  }
 }

@@ -130,8 +130,63 @@ async def bridge(bench):
       const off = one.on('host.locale', () => { off(); one.close(); }); })()""")
     host.event("host.locale", locale="en")
     await page.until("noted.at(-1)[0] === 'lost'", "the connection's end as the last that is told of it")
+    # Nor an event that was held, whatever its number.
+    ready = host.ready
+
+    def ready_and_first_again():
+        ready()
+        host.sequence = 0
+        host.event("host.locale", locale="fr")
+    host.ready = ready_and_first_again
+    await page.eval("""(() => { noted.length = 0;
+      const off = one.on('open', () => { off(); one.close(); }); one.connect(); })()""")
+    await page.until("noted.length > 0")
+    noted = await page.eval("noted.map(([name]) => name)")
+    bench.expect(noted == ["open", "lost"], f"told of a connection that a listener has ended: {noted}")
+    host.ready = ready
     await page.eval("one.connect()")
     await page.until("one.isOpen")
+
+    # A listener that closes and connects makes one connection, whoever ended the last one.
+    for end in ["page", "host"]:
+        before = host.connections
+        await page.eval("""(() => { noted.length = 0;
+          const off = one.on('lost', () => { off(); pauses.length = 0; one.close(); one.connect(); }); })()""")
+        await page.eval("one.close()") if end == "page" else host.drop()
+        await page.until("noted.at(-1)?.[0] === 'told'")
+        noted = await page.eval("noted.map(([name]) => name)")
+        bench.expect(noted == ["lost", "open", "told"], f"ended by the {end}: {noted}")
+        bench.expect(host.connections == before + 1 and not await page.eval(TRIES), f"ended by the {end}: two connections")
+
+    async def while_fetching(act):
+        """Connects, and acts before the answer with the token comes; returns when the page has had that."""
+        await page.eval(f"""(async () => {{
+          one.close();
+          await new Promise((done) => {{
+            const real = fetch;
+            globalThis.fetch = async (...asked) => {{
+              globalThis.fetch = real;
+              {act}
+              const answer = await real(...asked);
+              const body = await answer.text();
+              done();
+              return {{ ok: answer.ok, json: async () => JSON.parse(body) }};
+            }};
+            one.connect();
+          }});
+          await soon(); }})()""")
+
+    # Who closes while a token is fetched is not connected, nor is another token fetched.
+    host.down = True
+    await while_fetching("pauses.length = 0; one.close();")
+    bench.expect(not await page.eval(TRIES), "a closed bridge comes back")
+    host.down = False
+    # Who also connects has one connection.
+    before = host.connections
+    await while_fetching("one.close(); one.connect(); await one.request('order.get');")
+    got = await script(page, "return await failure(one.request('order.get'));")
+    bench.expect(got == {"value": {"order": ORDER}}, f"an old token took the connection's place: {got}")
+    bench.expect(host.connections == before + 1, f"{host.connections - before} connections")
 
     # Back-off, a token for each try, and requests that wait for the next connection.
     host.down = True
