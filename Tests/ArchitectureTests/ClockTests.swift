@@ -62,7 +62,7 @@ import Testing
         (
             "a program that is killed at any moment",
             [
-                "CardEncryptionTests/KeyFileTests.swift": 1, "KioskKitTests/KillTests.swift": 3,
+                "CardEncryptionTests/KeyFileTests.swift": 1, "KioskKitTests/KillTests.swift": 1,
                 "KioskKitTests/payment-worker/Matrix.swift": 2, "ProximityReaderTests/StoreFaultTests.swift": 2,
                 "ToolTests/KioskTests.swift": 1,
             ]

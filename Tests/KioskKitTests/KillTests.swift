@@ -12,6 +12,8 @@ import Testing
     private static let kills =
         ProcessInfo.processInfo.environment["KILLS"].flatMap { Int($0) } ?? Tier.rounds(12, thorough: 40)
     private static let seed = Seed.value
+    /// The most that it does before something goes wrong, and once more before it is killed.
+    private static let steps = 40
 
     @Test(
         "killed at any moment, nothing is charged or given back that nobody knows of, or twice",
@@ -37,9 +39,14 @@ import Testing
             // In one run of two it ends by itself before that.
             if Int.random(in: 0..<8, using: &random) > 0 {
                 try await program.wait(for: "start") { !$0.output.isEmpty }
-                try await Task.sleep(for: .milliseconds(.random(in: 0..<300, using: &random)))
-                try await sandbox.post(.random(using: &random))
-                try await Task.sleep(for: .milliseconds(.random(in: 0..<400, using: &random)))
+                // By what it has done, so that a slow machine kills it as late as a fast one; what hangs is killed, too.
+                for part in 0..<2 {
+                    let steps = Trail.steps(in: trail) + Int.random(in: 0..<Self.steps, using: &random)
+                    try? await program.wait(for: "steps", timeout: .seconds(5)) {
+                        Trail.steps(in: trail) >= steps || !$0.isRunning
+                    }
+                    if part == 0 { try await sandbox.post(.random(using: &random)) }
+                }
             } else {
                 try await Task.sleep(for: .milliseconds(.random(in: 0..<60, using: &random)))
             }

@@ -26,14 +26,14 @@ public final class Trail: Sendable {
         case removing
     }
 
-    /// How often each phase was entered and not left.
+    /// How often each phase was entered and not left; then, how often any was entered.
     private let counts: Mutex<Counts>
 
     private struct Counts: @unchecked Sendable { let pointer: UnsafeMutablePointer<Int32> }
 
     /// - Returns: nil if the file cannot be mapped.
     public init?(_ file: URL) {
-        let length = Phase.allCases.count * MemoryLayout<Int32>.stride
+        let length = (Phase.allCases.count + 1) * MemoryLayout<Int32>.stride
         let descriptor = open(file.path, O_RDWR | O_CREAT, 0o600)
         defer { close(descriptor) }
         guard descriptor >= 0, ftruncate(descriptor, off_t(length)) == 0,
@@ -42,8 +42,22 @@ public final class Trail: Sendable {
         counts = Mutex(Counts(pointer: pointer.assumingMemoryBound(to: Int32.self)))
     }
 
-    public func enter(_ phase: Phase) { counts.withLock { $0.pointer[phase.rawValue] += 1 } }
+    public func enter(_ phase: Phase) {
+        counts.withLock {
+            $0.pointer[phase.rawValue] += 1
+            $0.pointer[Phase.allCases.count] += 1
+        }
+    }
     public func leave(_ phase: Phase) { counts.withLock { $0.pointer[phase.rawValue] -= 1 } }
+
+    /// How far a process has come: how many phases it has entered.
+    public static func steps(in file: URL) -> Int {
+        let counts = (try? Data(contentsOf: file)) ?? Data()
+        return (0..<4).reduce(0) { steps, byte in
+            let place = Phase.allCases.count * MemoryLayout<Int32>.stride + byte
+            return steps | (place < counts.count ? Int(counts[place]) << (8 * byte) : 0)
+        }
+    }
 
     /// The phase that a process was in when it ended; nil if it had not begun.  Forgets it.
     public static func end(in file: URL) -> Phase? {
