@@ -74,6 +74,8 @@ import Waiting
             let isLost = row.state == "retry, being processed"
             await processor.follow([.approved, .fails(isLost ? .noAnswer : .declined(.generic))])
             #expect(await failure { _ = try await bench.pay() } != nil)
+            // The events that a publisher has still to tell are the first payment's.
+            try await wait(for: "its last event") { events.all.last?.text == "cardDetailsCollected" }
             (before, call) = (isLost ? [.held] : [], retry)
         case "capture, card to be removed":
             readers.present(.approved(.visa))
