@@ -47,7 +47,7 @@ PARTS = [
     Part("packages", 2, "Debian packages: built of what is built, judged, installed, used, purged", "Tools/package-deb --built",
          r"debian/|systemd/|Package\.swift$|Tools/(package-deb|.*\.1)$"),
     Part("consumer", 2, "packages of others that depend on this one", "Tests/consumer", r"Package\.swift$|Tests/consumer$|README\.md$"),
-    Part("thorough", 30, "all that computes or repeats for long", f"{RUN} --except KernelTests --except KioskBridgeServerTests"),
+    Part("thorough", 22, "all that computes or repeats for long", f"{RUN} --except KernelTests --except KioskBridgeServerTests"),
     Part("benchmarks", 10, "counts of the benchmarks, optimized", "Benchmarks/run --gate"),
     Part("ratios", 20, "times as ratios to C programs of the same run; needs a quiet machine", "Benchmarks/run"),
     Part("fuzz", 10, "published inputs of the fuzzer, under the address sanitizer", "Fuzz/replay"),
