@@ -216,7 +216,7 @@ import Testing
 
     @Test(
         "what is stored is forwarded though the disk is full to the last byte",
-        .enabled("no mount namespaces", hasMounts), arguments: Tier.first([2500], then: [3500]))
+        .enabled("no mount namespaces", hasMounts), arguments: Tier.first([2500], then: [6000]))
     func forwardedWhenFull(_ kilobytes: Int) async throws {
         let bench = try StoreBench()
         // The payment service has a disk of its own.

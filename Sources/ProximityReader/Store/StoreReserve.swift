@@ -12,10 +12,11 @@ struct StoreReserve {
     /// The amount that is given up at a time.
     private static let piece = 64 << 10
     /// The disk space for forwarding a batch of up to ``smallBatch`` payments; for each payment of a larger batch; and
-    /// for the record of each stored payment.
+    /// for the record of each stored payment: some 2 KiB with a service that refuses half of all batches and loses
+    /// answers, while there is no room to compact the book.
     private static let batch = 1 << 20
     private static let batchedPayment = 4 << 10
-    private static let payment = 1 << 10
+    private static let payment = 3 << 10
     static let smallBatch = 64
 
     init(_ path: String) { self.path = path }
