@@ -187,6 +187,7 @@ private final class LibUSBContext: @unchecked Sendable {
     private var callback: libusb_hotplug_callback_handle = 0
     /// Signals the event thread, which outlives the context.
     private let isOver = Flag()
+    private var hasThread = false
 
     private final class Flag: Sendable {
         let value = Atomic(false)
@@ -245,11 +246,13 @@ private final class LibUSBContext: @unchecked Sendable {
             throw USBError(.noBus, .noMemory)
         }
         pthread_detach(thread)
+        hasThread = true
     }
 
-    /// Nothing is open at this point: each link keeps its context.
+    /// Nothing is open at this point: each link keeps its context.  Without a thread nobody else ends libusb.
     deinit {
         if isTold { libusb_hotplug_deregister_callback(pointer, callback) }
+        guard hasThread else { return libusb_exit(pointer) }
         isOver.value.store(true, ordering: .releasing)
         libusb_interrupt_event_handler(pointer)
     }

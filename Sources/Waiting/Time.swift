@@ -9,8 +9,7 @@
 /// starts.  A thread without a task, such as a C library's or a queue's, sees the machine's.  An object with a thread of its
 /// own takes ``current`` when it is made, and asks that.
 ///
-/// While the machine is suspended, ``now`` goes on and the time of a deadline does not: a deadline that is due an hour after
-/// the machine has gone to sleep is due an hour after it has woken, less what had passed before.
+/// While the machine is suspended, ``now`` and ``sleep(until:)`` go on, and the time of a deadline stands still.
 package struct Time: Sendable {
     package typealias Instant = ContinuousClock.Instant
 

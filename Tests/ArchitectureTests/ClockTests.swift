@@ -107,7 +107,7 @@ import Testing
         return code
     }
 
-    /// How often each file names what `patterns` find, the files that name it.
+    /// How often `patterns` match in each file's code, without the files where they never do.
     private static func counts(in folder: String, _ patterns: [NSRegularExpression]) throws -> [String: Int] {
         try code(in: folder).mapValues { code in patterns.reduce(0) { $0 + $1.count(in: code) } }.filter { $1 > 0 }
     }

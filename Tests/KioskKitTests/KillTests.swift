@@ -40,13 +40,9 @@ import Testing
             if Int.random(in: 0..<8, using: &random) > 0 {
                 try await program.wait(for: "start") { !$0.output.isEmpty }
                 // By what it has done, so that a slow machine kills it as late as a fast one; what hangs is killed, too.
-                for part in 0..<2 {
-                    let steps = Trail.steps(in: trail) + Int.random(in: 0..<Self.steps, using: &random)
-                    try? await program.wait(for: "steps", timeout: .seconds(5)) {
-                        Trail.steps(in: trail) >= steps || !$0.isRunning
-                    }
-                    if part == 0 { try await sandbox.post(.random(using: &random)) }
-                }
+                await Self.someSteps(of: program, in: trail, using: &random)
+                try await sandbox.post(.random(using: &random))
+                await Self.someSteps(of: program, in: trail, using: &random)
             } else {
                 try await Task.sleep(for: .milliseconds(.random(in: 0..<60, using: &random)))
             }
@@ -84,6 +80,14 @@ import Testing
             #expect(ends[phase] ?? 0 > 0, "seed \(Self.seed): never killed while \(name)")
         }
         #expect(Self.kills < 40 || !books.isEmpty)
+    }
+
+    /// Waits until the program has done some steps more, has ended, or hangs.
+    private static func someSteps(of program: Program, in trail: URL, using random: inout SplitMix) async {
+        let steps = Trail.steps(in: trail) + Int.random(in: 0..<steps, using: &random)
+        try? await program.wait(for: "steps", timeout: .seconds(5)) {
+            Trail.steps(in: trail) >= steps || !$0.isRunning
+        }
     }
 
     private static func lines(_ folder: URL) throws -> [[Substring]] {
