@@ -12,7 +12,8 @@ def git(*arguments):
 
 class Package:
     def __init__(self):
-        environment = {name: value for name, value in os.environ.items() if name != "ONLY"}
+        # Without ONLY; and SwiftPM remembers a manifest by the whole environment, in which folders are others each time.
+        environment = {name: os.environ[name] for name in ["PATH", "HOME", "XDG_CACHE_HOME"] if name in os.environ}
         dump = subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
         if dump.returncode:
             sys.exit(dump.returncode)
