@@ -629,6 +629,16 @@ import Testing
 
     // MARK: Taking back
 
+    @Test(
+        "a payment of just now can be taken back, whatever its date rounds to",
+        arguments: [817_700_003.17, 817_700_004.755])
+    func roundedTime(_ reference: TimeInterval) async throws {
+        let bench = try StoreBench(clock: Bench.Clock(Date(timeIntervalSinceReferenceDate: reference)))
+        let store = try await bench.preparedStore()
+        try await store.add(StoreBench.payment("a"))
+        try await store.withdrawLast()
+    }
+
     @Test("the last payment is taken back within a minute, once, and not from a batch")
     func withdrawn() async throws {
         let bench = try StoreBench()

@@ -9,11 +9,11 @@ final class StoreBench: Sendable {
     static let reader = "reader-1"
 
     let folder: URL
-    let clock = Bench.Clock()
+    let clock: Bench.Clock
     let service: ES256PrivateKey
 
-    init(service: ES256PrivateKey = ES256PrivateKey()) throws {
-        self.service = service
+    init(service: ES256PrivateKey = ES256PrivateKey(), clock: Bench.Clock = Bench.Clock()) throws {
+        (self.service, self.clock) = (service, clock)
         folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }

@@ -55,8 +55,9 @@ struct Bench {
     /// Stands still unless it is moved, however busy the machine is.
     final class Clock: @unchecked Sendable {
         private let lock = NSLock()
-        private let start = Date()
+        private let start: Date
         private var offset: TimeInterval = 0
+        init(_ start: Date = Date()) { self.start = start }
         var now: Date { lock.withLock { start.addingTimeInterval(offset) } }
         func advance(_ seconds: TimeInterval) { lock.withLock { offset += seconds } }
 

@@ -229,8 +229,9 @@ package actor RecordStore {
         typealias ReadError = PaymentCardReaderSession.ReadError
         let book = try opened()
         guard let last = book.ledger.last else { throw ReadError.storeAndForwardResultNotFound }
+        // In milliseconds, as the book has it: a payment of just now would else be of later by what a `Date` rounds.
         guard let payment = book.ledger.payments[last], payment.state == .stored, payment.canBeWithdrawn,
-            (0...60).contains(now().timeIntervalSince(payment.time))
+            (0...60_000).contains((now().timeIntervalSince(payment.time) * 1000).rounded())
         else { throw ReadError.storeAndForwardDeclineFailed }
         try write(
             .init(.withdrawn, last, detail: StoreDetail.Withdrawn(reason: "declined by the application")),
