@@ -286,7 +286,7 @@ export declare class KioskBridge extends EventTarget {
   readonly isOpen: boolean;
   /** Connects, and from now on connects again whenever the link is lost. */
   connect(): void;
-  /** Ends the connection; only connect() brings another. */
+  /** Ends the connection, and with DISCONNECTED each request; only connect() brings another. */
   close(): void;
   /** Calls `handler` with the data of each event of this name; returns what ends that. */
   on<Name extends keyof BridgeEvents>(name: Name, handler: (data: BridgeEvents[Name]) => void): () => void;

@@ -191,6 +191,7 @@ export class KioskBridge extends EventTarget {
   close() {
     this.#wanted = null;
     clearTimeout(this.#timer);
+    this.#settleWaiting(new BridgeError("DISCONNECTED", "closed by the page", { recoverable: true }));
     this.#drop(1000);
   }
 
@@ -374,7 +375,8 @@ export class KioskBridge extends EventTarget {
     const error = new BridgeError(code, message);
     this.#settleWaiting(error);
     this.#drop(4403);
-    this.#dispatch("refused", error);
+    // Whoever heard that it is lost may have connected.
+    if (!this.#wanted) this.#dispatch("refused", error);
   }
 
   #drop(code) {

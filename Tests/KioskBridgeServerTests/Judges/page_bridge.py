@@ -180,6 +180,10 @@ async def bridge(bench):
     host.down = True
     await while_fetching("pauses.length = 0; one.close();")
     bench.expect(not await page.eval(TRIES), "a closed bridge comes back")
+    # What waits for a connection that the page gives up ends at once.
+    got = await script(page, """
+      one.connect(); const asked = failure(one.request('order.get')); one.close(); return await asked;""")
+    bench.expect(got["code"] == "DISCONNECTED", f"a request that waits while the page closes: {got}")
     host.down = False
     # Who also connects has one connection.
     before = host.connections
@@ -209,6 +213,15 @@ async def bridge(bench):
     await page.until("noted.at(-1)[0] === 'refused' && noted.at(-1)[1].code === 'VERSION_MISMATCH'")
     await page.until("timers.size === 0")
     bench.expect(host.connections == before and not await page.eval(f"one.isOpen || {TRIES}"), "it comes back to another version")
+    # Who connects when it hears that the link is lost is not told that there is no second try.
+    await page.eval("one.connect()")
+    await page.until("one.isOpen")
+    await page.eval("(() => { noted.length = 0; const off = one.on('lost', () => { off(); one.connect(); }); })()")
+    host.raw(json.dumps({**good, "v": 2}))
+    await page.until("noted.at(-1)?.[0] === 'told'")
+    noted = await page.eval("noted.map(([name]) => name)")
+    bench.expect(noted == ["lost", "open", "told"], f"refused, and connected again: {noted}")
+    await page.eval("one.close()")
 
     # A host that never proves itself is told nothing.
     host.silent = True
