@@ -147,8 +147,10 @@ extension ESCPOSPrinter.Limits {
 
     @Test("B7: no printer, no permission, a printer in use")
     func b7Absent() async throws {
+        let port = try ReservedPort()
+        defer { withExtendedLifetime(port) {} }
         let absent: [ESCPOSPrinter.Address] = [
-            .tcp(host: "127.0.0.1", port: try FakePort.free()), .tcp(host: "no-such-host.invalid"),
+            .tcp(host: "127.0.0.1", port: port.number), .tcp(host: "no-such-host.invalid"),
             .device(path: "/dev/usb/no-such-printer"),
         ]
         for address in absent {

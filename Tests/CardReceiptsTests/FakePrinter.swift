@@ -86,19 +86,6 @@ final class FakePort: Sendable {
     /// another file's, and it would take that one's connections.
     private let listener: Int32
 
-    /// A number that nobody listens on.
-    static func free() throws -> UInt16 {
-        let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(file) }
-        return try bind(file)
-    }
-
-    /// Binds `file` to a port of the kernel's choice.
-    private static func bind(_ file: Int32) throws -> UInt16 {
-        guard withLocalAddress(0, { Glibc.bind(file, $0, $1) }) == 0 else { throw POSIXError(.EADDRINUSE) }
-        return try localPort(of: file)
-    }
-
     /// - Parameter printer: one for each connection.
     init(_ printer: FakePrinter, holdsAfterEnd: Bool = true) throws {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -106,8 +93,10 @@ final class FakePort: Sendable {
         var size: Int32 = 4096
         setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         let listener = listener
-        number = try Self.bind(listener)
-        guard listen(listener, 8) == 0 else { throw POSIXError(.EADDRINUSE) }
+        guard withLocalAddress(0, { bind(listener, $0, $1) }) == 0, listen(listener, 8) == 0 else {
+            throw POSIXError(.EADDRINUSE)
+        }
+        number = try localPort(of: listener)
         Thread.detachNewThread {
             defer { close(listener) }
             while true {

@@ -132,27 +132,26 @@ import Testing
     func pdfErrors() async throws {
         let document = ReceiptDocument(try Sample.content())
         let folder = try TemporaryFolder()
-        func program(_ name: String, _ script: String) throws -> String {
-            let file = folder.url.appending(path: name)
-            try Data("#!/bin/sh\n\(script)\n".utf8).write(to: file)
-            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
-            return file.path
+        func program(_ name: String, _ script: String) async throws -> String {
+            let path = folder.url.appending(path: name).path
+            try await Program.write(script: script, to: path)
+            return path
         }
         await #expect(throws: ExternalProgramError.missing(program: "no-such-program", package: "weasyprint")) {
             try await PDFRenderer(program: "no-such-program").render(document)
         }
-        let failing = try program("failing", "echo it is broken >&2; exit 7")
+        let failing = try await program("failing", "echo it is broken >&2; exit 7")
         await #expect(
             throws: ExternalProgramError.failed(program: failing, status: 7, message: "it is broken")
         ) {
             try await PDFRenderer(program: failing).render(document)
         }
         // Success without a document is none.
-        let empty = try program("empty", "exit 0")
+        let empty = try await program("empty", "exit 0")
         await #expect(throws: ExternalProgramError.failed(program: empty, status: 0, message: "")) {
             try await PDFRenderer(program: empty).render(document)
         }
-        let slow = try program("slow", "exec sleep 600")
+        let slow = try await program("slow", "exec sleep 600")
         await #expect(throws: ExternalProgramError.tooSlow(program: slow, limit: .milliseconds(300))) {
             try await PDFRenderer(program: slow, limit: .milliseconds(300)).render(document)
         }

@@ -14,6 +14,7 @@ private final class RunningPrinter: Sendable {
 
     let uri: String
     private let folder: TemporaryFolder
+    private let port: ReservedPort
     private let program: Program
 
     /// - Parameter script: run for each job, with its file as `$1`; what it writes as `STATE:` changes the printer's.
@@ -24,16 +25,16 @@ private final class RunningPrinter: Sendable {
             "cc", "-shared", "-fPIC", "-o", library, Judge.folder.appending(path: "Judges/no_dns_sd.c").path,
         ])
         try #require(compiled.status == 0, "\(compiled)")
-        let command = folder.url.appending(path: "job")
-        try Data("#!/bin/sh\ncd \(folder.url.path)\necho $CONTENT_TYPE >>types\ncp $1 document\n\(script)\n".utf8)
-            .write(to: command)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: command.path)
-        let port = try FakePort.free()
-        uri = "ipp://localhost:\(port)/ipp/print"
+        let command = folder.url.appending(path: "job").path
+        try await Program.write(
+            script: "cd \(folder.url.path)\necho $CONTENT_TYPE >>types\ncp $1 document\n\(script)", to: command)
+        port = try ReservedPort()
+        uri = "ipp://localhost:\(port.number)/ipp/print"
         program = try Program(
             [
-                "ippeveprinter", "-p", "\(port)", "-n", "localhost", "-r", "off", "-d", folder.url.path, "-k", "-f",
-                formats, "-c", command.path, "Receipts",
+                "ippeveprinter", "-p", "\(port.number)", "-n", "localhost", "-r", "off", "-d", folder.url.path, "-k",
+                "-f",
+                formats, "-c", command, "Receipts",
             ], environment: ["LD_PRELOAD": library])
         try await wait(for: "printer") { [uri] in await IPPPrinter(uri)?.condition() != .absent }
     }
@@ -298,8 +299,10 @@ private final class ScriptedPrinter: Sendable {
 
     @Test("B9: no server is no printer")
     func b9Absent() async throws {
-        let service = try #require(IPPPrinter("ipp://127.0.0.1:\(FakePort.free())/ipp/print"))
+        let port = try ReservedPort()
+        let service = try #require(IPPPrinter("ipp://127.0.0.1:\(port.number)/ipp/print"))
         #expect(await service.condition() == .absent)
+        withExtendedLifetime(port) {}
     }
 
     @Test(

@@ -251,11 +251,9 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         // A browser by name, which says who it is, and that its profile is there.
-        let script =
-            "#!/bin/sh\nls -d \"$TMPDIR\"/kiosk-host-* >/dev/null && echo $$ > \"$TMPDIR/pid\"\nexec sleep 600\n"
-        try Data(script.utf8).write(to: folder.appending(path: "chromium"))
-        try FileManager.default.setAttributes(
-            [.posixPermissions: 0o755], ofItemAtPath: folder.appending(path: "chromium").path)
+        try await Program.write(
+            script: #"ls -d "$TMPDIR"/kiosk-host-* >/dev/null && echo $$ > "$TMPDIR/pid"; exec sleep 600"#,
+            to: folder.appending(path: "chromium").path)
         let program = try Program(
             [Program.built("kiosk-host"), "--virtual", "--port", "0", "--browser"],
             environment: [

@@ -27,3 +27,23 @@ public func localPort(of socket: CInt) throws -> UInt16 {
     guard status == 0 else { throw POSIXError(.ENOTSOCK) }
     return UInt16(bigEndian: address.sin_port)
 }
+
+/// A port on which nobody listens, and which the kernel gives to nobody else while this lives.  A program that is told its
+/// number can listen there, if it sets SO_REUSEADDR.
+public final class ReservedPort: Sendable {
+    public let number: UInt16
+    private let file: CInt
+
+    /// - Parameter number: 0: any.
+    /// - Throws: `POSIXError`, where somebody else has it.
+    public init(_ number: UInt16 = 0) throws {
+        file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var on: Int32 = 1
+        setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        let file = file
+        guard withLocalAddress(number, { bind(file, $0, $1) }) == 0 else { throw POSIXError(.EADDRINUSE) }
+        self.number = try localPort(of: file)
+    }
+
+    deinit { close(file) }
+}

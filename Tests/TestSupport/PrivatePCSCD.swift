@@ -28,8 +28,9 @@ public final class PrivatePCSCD: @unchecked Sendable {
     /// The socket, outside the namespace.
     public var socket: String { "\(folder)/run/pcscd.comm" }
     /// Where the card of the first virtual reader connects to; the second one has the next.
-    public let port: UInt16
+    public var port: UInt16 { ports[0].number }
 
+    private let ports: [ReservedPort]
     private let folder: String
     private let shell = Process()
     /// Its end tells the shell that nobody needs pcscd any more, however this process ends.
@@ -42,7 +43,8 @@ public final class PrivatePCSCD: @unchecked Sendable {
         for name in ["run", "drivers", "conf"] {
             try files.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
         }
-        port = try Self.freePort()
+        ports = try Self.reservePorts()
+        let port = ports[0].number
         try """
         FRIENDLYNAME "Virtual PCD"
         DEVICENAME /dev/null:\(port)
@@ -90,16 +92,11 @@ public final class PrivatePCSCD: @unchecked Sendable {
         shell.waitUntilExit()
     }
 
-    /// A port that the system has chosen, the one after it free as well: the driver must be told its port.
-    private static func freePort() throws -> UInt16 {
+    /// A port and the one after it: the driver must be told its port.
+    private static func reservePorts() throws -> [ReservedPort] {
         while true {
-            let probe = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(probe) }
-            guard withLocalAddress(0, { bind(probe, $0, $1) }) == 0 else { throw POSIXError(.EADDRNOTAVAIL) }
-            let port = try localPort(of: probe)
-            let next = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(next) }
-            if port < .max, withLocalAddress(port + 1, { bind(next, $0, $1) }) == 0 { return port }
+            let first = try ReservedPort()
+            if first.number < .max, let next = try? ReservedPort(first.number + 1) { return [first, next] }
         }
     }
 }

@@ -47,6 +47,11 @@ public final class Program: Sendable {
         try await run(["sh", "-c", script, "sh", program, path], input: text).check()
     }
 
+    /// Writes a program of the shell, to run it; see ``copy(_:to:appending:)``.
+    public static func write(script: String, to path: String) async throws {
+        try await copy("/dev/null", to: path, appending: "#!/bin/sh\n\(script)\n")
+    }
+
     /// Runs a program to its end.
     ///
     /// - Parameter arguments: its name, found in PATH and in /usr/sbin, or its path; then what it is called with.
