@@ -84,7 +84,6 @@ import Testing
             ]
         ),
         ("libusb's threads, which are not woken for so long", ["SmartCardUSBTests/LibUSBTests.swift": 2]),
-        ("a driver of pcscd that must be told its port", ["TestSupport/PrivatePCSCD.swift": 2]),
         ("the guide's source as published", ["KioskBridgeTests/JourneyGuide/JourneyGuide.swift": 1]),
     ]
 
@@ -95,16 +94,36 @@ import Testing
             + #"|\bCLOCK_MONOTONIC\b"#)
     /// What only sources count: in a test it may be a date.
     private static let implied = Repository.pattern(#"(?:^|[^\w)\]?.])\.now\b(?!\()|\bpoll\(&"#)
-    private static let port = Repository.pattern(#"\bfreePort\b|\.promptly\b"#)
+    private static let port = Repository.pattern(#"\bfree(?:Port)?\(\)|\.promptly\b"#)
+
+    /// The same of judges and of scripts in the virtual machine: each `sleep`.
+    static let leftInScripts: [(reason: String, files: [String: Int])] = [
+        (
+            "where all wait for what tells nobody: a process's end, its log, what is drawn",
+            [
+                "KernelTests/Guest/functions": 1, "KioskBridgeServerTests/Judges/host_kiosk.py": 1,
+                "KioskBridgeServerTests/Judges/host_numbers.py": 2, "KioskBridgeServerTests/Judges/page_browser.py": 1,
+                "KioskBridgeServerTests/Judges/server_clients.py": 6,
+            ]
+        ),
+        ("pages that go at any moment", ["KioskBridgeServerTests/Judges/server_clients.py": 1]),
+        ("pcscd, which does not answer for two seconds after it was asked", ["KernelTests/Guest/reader-steps": 1]),
+        ("a reader that forgets after 300 ms", ["SmartCardPN532Tests/Judges/nfcpy-pass.py": 1]),
+    ]
+    private static let sleep = Repository.pattern(#"\b(?:asyncio|time)\.sleep\((?!0\))|(?m:^|[;{&|]) *sleep \d"#)
 
     /// Each file's code, by its path in the folder.
     private static func code(in folder: String) throws -> [String: String] {
+        try texts(in: folder) { $0.hasSuffix(".swift") }.mapValues { Repository.code(of: $0) }
+    }
+
+    private static func texts(in folder: String, _ isMeant: (String) -> Bool) throws -> [String: String] {
         let root = Repository.root.appending(path: folder)
-        var code: [String: String] = [:]
-        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix(".swift") {
-            code[path] = Repository.code(of: try String(contentsOf: root.appending(path: path), encoding: .utf8))
+        var texts: [String: String] = [:]
+        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where isMeant(path) {
+            texts[path] = try String(contentsOf: root.appending(path: path), encoding: .utf8)
         }
-        return code
+        return texts
     }
 
     /// How often `patterns` match in each file's code, without the files where they never do.
@@ -144,8 +163,12 @@ import Testing
             if sleeps > 0 { counts[path, default: 0] += sleeps }
         }
         counts["ArchitectureTests/ClockTests.swift"] = nil
+        let scripts = try Self.texts(in: "Tests") {
+            $0.hasSuffix(".py") && !$0.hasPrefix("Runner/") || $0.contains("/Guest/") && !$0.contains(".")
+        }
+        counts.merge(scripts.mapValues { Self.sleep.count(in: $0) }.filter { $1 > 0 }, uniquingKeysWith: +)
         var expected: [String: Int] = [:]
-        for (_, files) in Self.left { expected.merge(files, uniquingKeysWith: +) }
+        for (_, files) in Self.left + Self.leftInScripts { expected.merge(files, uniquingKeysWith: +) }
         for path in Set(counts.keys).union(expected.keys).sorted() {
             let (count, left) = (counts[path] ?? 0, expected[path] ?? 0)
             if count > left { Issue.record("\(path): \(count) of \(left)") }
