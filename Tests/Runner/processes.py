@@ -59,8 +59,8 @@ class Outcome:
     output: str = ""
     closing: str = ""
     trouble: str = ""
-    # Issues of no test: of a suite, or of a task that outlived its test.
-    strays: int = 0
+    # Issues of no test: what they name, a suite, or nothing where a task outlived its test.
+    strays: list = field(default_factory=list)
 
     def place(self, width):
         """Finds the starts that the stream does not tell: places are given in the order of announcements, so the next case
@@ -153,16 +153,13 @@ class Processes:
             os.close(os.open(events, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
             pass
-        reader.join(10)
         self.kill(process)
+        reader.join(60)
+        if reader.is_alive():
+            outcome.trouble = outcome.trouble or "told of events without an end"
         outcome.place(self.width or width)
-        # A suite that needs a process of its own has left that one's events, of one test at a time.
-        for path in glob.glob(os.path.join(folder, "events.*")):
-            nested = Outcome(module)
-            self.read(path, nested, last)
-            nested.place(1)
-            outcome.tests.update(nested.tests)
-            outcome.strays += nested.strays
+        for path in sorted(glob.glob(os.path.join(folder, "events.*"))):
+            self.take(path, outcome, last)
         with self.lock:
             self.running.discard(process)
         shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +174,7 @@ class Processes:
             words = f"a signal, {signal.Signals(-outcome.status).name}" if outcome.status < 0 else f"status {outcome.status}"
             outcome.trouble = f"ended with {words} during {', '.join(outcome.begun[:20]) or 'no test'}"
         # A status and a line are soon written: the events have to say the same.
-        if not outcome.trouble and outcome.status == 0:
+        if not outcome.trouble and outcome.status in (0, 1):
             if not outcome.tests:
                 outcome.trouble = "told of no test"
             elif outcome.unfinished:
@@ -200,6 +197,21 @@ class Processes:
             for process in self.running:
                 self.kill(process)
 
+    def take(self, path, outcome, last):
+        """Takes the events of a suite that needs a process of its own, SUITE of events.SUITE, in which one test runs at a time.
+
+        That the suite has failed is then told by its tests."""
+        nested = Outcome(outcome.module)
+        self.read(path, nested, last)
+        nested.place(1)
+        for name, test in nested.tests.items():
+            test.failed |= name in outcome.tests and outcome.tests[name].failed
+        outcome.tests.update(nested.tests)
+        if nested.failed:
+            suite = path.rpartition("events.")[2]
+            outcome.strays = [name for name in outcome.strays if not re.search(rf"[./]{re.escape(suite)}$", name)]
+        outcome.strays += nested.strays
+
     def read(self, path, outcome, last):
         """Takes the tests and their times from the event stream."""
         with open(path, errors="replace") as stream:
@@ -216,7 +228,8 @@ class Processes:
                         continue
                     test = outcome.tests.get(payload.get("testID"))
                     if test is None:
-                        outcome.strays += fails(payload)
+                        if fails(payload):
+                            outcome.strays.append(payload.get("testID") or "")
                         continue
                     kind, instant = payload["kind"], payload["instant"]["absolute"]
                     if kind == "testStarted":

@@ -55,8 +55,14 @@ for one in chosen:
                 stream, saved = other, stream
                 tell("test", dict(id=one["id"], kind="function", name=name))
                 event("testStarted", one["id"], 2)
+                if count < one.get("fails_there", 0) and place == one["elsewhere"][0]:
+                    failed += 1
+                    event("issueRecorded", one["id"], 3, issue=dict(isKnown=False))
                 event("testEnded", one["id"], 4)
                 stream = saved
+        # The suite fails as that process did.
+        if count < one.get("fails_there", 0):
+            event("issueRecorded", one["id"].split("/")[0], 5, issue=dict(isKnown=False))
         continue
     if "start" in one:
         event("testCaseEnded", one["id"], one.get("end", 1))
@@ -148,12 +154,29 @@ class RunnerTests(unittest.TestCase):
             self.assertTrue(self.scene(dict(id="M.S/one()/F.swift:1:1", tells=harmless))[1].passed)
         made, outcome = self.scene()
         self.assertEqual((outcome.status, outcome.trouble), (0, "told of no test"))
+        # What failed by chance does not hide what never ended.
+        made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", fails=99), dict(id="M.S/two()/F.swift:2:1", leaves=True))
+        self.assertEqual((outcome.status, outcome.trouble), (1, "ended without M.S/two()"))
+        self.assertEqual(made.again(set()), [])
 
     def test_elsewhere(self):
         # A suite's own process tells of its tests.
         made, outcome = self.scene(dict(id="M.S/one()/F.swift:1:1", elsewhere=["S"]), dict(id="M.S/two()/F.swift:2:1", end=5))
         self.assertTrue(outcome.passed, outcome.trouble)
         self.assertEqual([(test.path, test.seconds) for test in outcome.ran], [("M.S/one()", 2), ("M.S/two()", 5)])
+
+    def test_chance_elsewhere(self):
+        one = dict(id="M.S/one()/F.swift:1:1", elsewhere=["S"], fails_there=1)
+        made, outcome = self.scene(one)
+        self.assertEqual(([test.path for test in outcome.failed], outcome.strays), (["M.S/one()"], []))
+        self.assertEqual([row[1].path for row in made.again(set())], ["M.S/one()"])
+        self.assertTrue(outcome.passed)
+        # A process that only says so is not enough, nor does a second one that passed take it back.
+        made, outcome = self.scene(dict(one, fails_there=9, elsewhere=["S", "T"]))
+        self.assertEqual([test.path for test in outcome.failed], ["M.S/one()"])
+        made, outcome = self.scene(dict(one, fails_there=9, elsewhere=["Another"]))
+        self.assertEqual(outcome.strays, ["M.S"])
+        self.assertEqual(made.again(set()), [])
 
     def test_filters(self):
         one = dict(id="M.S/one()/F.swift:1:1")

@@ -27,7 +27,7 @@ public struct Preloaded: SuiteTrait, TestScoping {
             ["--event-stream-version", "0", "--event-stream-output-path", "\($0)/events.\(test.name)"]
         }
         let outcome = try await Program.run(
-            [Program.this, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(test.name)"]
+            [Program.this, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\\.\(test.name)/"]
                 + (events ?? []),
             environment: ["LD_PRELOAD": Self.library, "PRELOADED_SUITE": test.name], timeout: .seconds(600))
         let passed = (outcome.output + outcome.error).split(separator: "\n").last { $0.contains("Test run with") } ?? ""
