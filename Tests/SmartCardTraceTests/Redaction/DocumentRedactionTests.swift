@@ -112,9 +112,11 @@ import TravelDocument
 
     @Test(
         "files in the clear come out as those of nobody, however they are read",
-        arguments: Tier.few(DocumentReadings.Way.allCases, 3))
+        arguments: DocumentReadings.Way.allCases)
     func clear(_ way: DocumentReadings.Way) async throws {
         var files = try await Self.files.value
+        // The portrait takes long: in the fast tier it is read in one way.
+        if !Tier.isThorough, way != .named { files.removeAll { $0.identifier == 0x0102 } }
         // Only the zone tells of the application.
         if way == .unnamed { files.sort { $0.identifier < $1.identifier } }
         let trace = DocumentReadings.trace(DocumentReadings.clear(files, way))
@@ -139,18 +141,20 @@ import TravelDocument
                 "P<UTOXXXXXXXX<<XXXX<XXXXX<<<<<<<<<<<<<<<<<<<", "X000000X00XXX7001017<3001019XX000000X<<<<<34",
             ])
         #expect(zone.checkDigits.filter { !$0.isRight } == [])
-        guard
-            case .encodedFaces(let faces)? = try ParsedFile(
-                parsing: try #require(results[0x0102]), of: .dataGroup(2))
-        else {
-            Issue.record("no face")
-            return
+        if originals[0x0102] != nil {
+            guard
+                case .encodedFaces(let faces)? = try ParsedFile(
+                    parsing: try #require(results[0x0102]), of: .dataGroup(2))
+            else {
+                Issue.record("no face")
+                return
+            }
+            let face = try #require(faces.faces.first)
+            // Drawn: DrawnImageTests decode it.
+            #expect(DrawnImage.replacement(for: face.image.bytes[...]) == face.image.bytes)
         }
-        let face = try #require(faces.faces.first)
-        // Drawn: DrawnImageTests decode it.
-        #expect(DrawnImage.replacement(for: face.image.bytes[...]) == face.image.bytes)
         for number in [0x0102, 0x010F] as [UInt16] {
-            let old = try #require(originals[number])
+            guard let old = originals[number] else { continue }
             // Of DG15 the algorithm stays, of DG2 the headers.
             #expect(survivors(of: Array(old.suffix(100)), in: redacted) == 0)
         }
