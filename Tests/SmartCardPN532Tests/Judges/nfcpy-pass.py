@@ -1,4 +1,4 @@
-"""Has nfcpy, unchanged, wake a phone by polling frames and read a pass from it; Python's cryptography opens the pass.
+"""Has nfcpy, unchanged but for its patience, wake a phone by polling frames and read a pass from it; Python's cryptography opens the pass.
 
     nfcpy-pass.py tty /dev/pts/3     a PN532 board (driver pn532)
     nfcpy-pass.py usb                an ACR122U (driver acr122)
@@ -9,10 +9,8 @@ import sys
 import time
 import zlib
 
-import nfc.clf
-import nfc.clf.pn532
 import nfc.clf.pn53x
-import nfc.clf.transport
+import opened
 from cryptography.hazmat.primitives import hashes, hmac, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -42,17 +40,7 @@ def point(data):
 
 # --- The reader
 
-
-def open_reader(kind, path=None):
-    if kind == "usb":
-        return nfc.clf.ContactlessFrontend("usb:072f:2200")
-    clf = nfc.clf.ContactlessFrontend()
-    clf.device = nfc.clf.pn532.init(nfc.clf.transport.TTY(path))
-    clf.device._path = path
-    return clf
-
-
-clf = open_reader(*sys.argv[1:])
+clf = opened.reader(*sys.argv[1:])
 chipset = clf.device.chipset
 print("chipset", clf.device.chipset_name)
 

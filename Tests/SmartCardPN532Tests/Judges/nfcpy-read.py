@@ -1,4 +1,4 @@
-"""Has nfcpy, unchanged, open a reader, find a card and read its NDEF data.
+"""Has nfcpy, unchanged but for its patience, open a reader, find a card and read its NDEF data.
 
     nfcpy-read.py tty /dev/pts/3     a PN532 board (driver pn532)
     nfcpy-read.py usb                an ACR122U (driver acr122)
@@ -6,22 +6,10 @@
 import sys
 
 import nfc.clf
-import nfc.clf.pn532
-import nfc.clf.transport
 import nfc.tag
+import opened
 
-
-def open_reader(kind, path=None):
-    if kind == "usb":
-        return nfc.clf.ContactlessFrontend("usb:072f:2200")
-    # nfcpy looks for serial lines in /dev alone, and this one is in /dev/pts.
-    clf = nfc.clf.ContactlessFrontend()
-    clf.device = nfc.clf.pn532.init(nfc.clf.transport.TTY(path))
-    clf.device._path = path
-    return clf
-
-
-clf = open_reader(*sys.argv[1:])
+clf = opened.reader(*sys.argv[1:])
 print("chipset", clf.device.chipset_name)
 targets = [nfc.clf.RemoteTarget(rate) for rate in ("106A", "106B", "212F")]
 if sys.argv[1] == "usb":
