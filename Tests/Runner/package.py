@@ -14,7 +14,7 @@ class Package:
     def __init__(self):
         # Without ONLY; and SwiftPM remembers a manifest by the whole environment, in which folders are others each time.
         environment = {name: os.environ[name] for name in ["PATH", "HOME", "XDG_CACHE_HOME"] if name in os.environ}
-        dump = subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+        dump = subprocess.run(["swift", "package", "--ignore-lock", "dump-package"], cwd=ROOT, env=environment, stdout=subprocess.PIPE)
         if dump.returncode:
             sys.exit(dump.returncode)
         self.targets = {target["name"]: target for target in json.loads(dump.stdout)["targets"]}

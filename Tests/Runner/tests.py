@@ -1,5 +1,5 @@
 """The runner itself, with a program that stands for the tests: what ran, what failed, what failed by chance, what stood still."""
-import json, os, stat, subprocess, sys, tempfile, unittest
+import json, os, signal, subprocess, sys, tempfile, time, unittest
 from pathlib import Path
 from types import SimpleNamespace
 import package, parts, processes, run
@@ -196,6 +196,43 @@ class RunnerTests(unittest.TestCase):
         processes.STILL = limit
         self.assertFalse(outcome.passed)
         self.assertIn("stood still for 1 s in M.S/one()", outcome.trouble)
+
+
+    def test_signal(self):
+        # A runner that is ended ends what it has started, and its folder is gone.
+        (self.program.parent / "scene").write_text(json.dumps([dict(id="M.S/one()/F.swift:1:1", hangs=True)]))
+        caller = """
+import sys, processes, run
+from pathlib import Path
+from types import SimpleNamespace
+processes.ROOT = run.ROOT = Path(sys.argv[1])
+run.Package = lambda: SimpleNamespace(tests=["M"], module=lambda word: word)
+run.table = dict
+sys.argv = ["run.py", "--built", "--once", "M"]
+run.main()
+"""
+        for number in [signal.SIGTERM, signal.SIGINT]:
+            runner = subprocess.Popen([sys.executable, "-c", caller, str(self.folder)], cwd=Path(run.__file__).parent,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not self.running():
+                self.assertIsNone(runner.poll())
+                time.sleep(0.05)
+            runner.send_signal(number)
+            self.assertEqual(runner.wait(60), 128 + number)
+            end = time.monotonic() + 30
+            while self.running():
+                self.assertLess(time.monotonic(), end, "it runs on")
+                time.sleep(0.05)
+
+    def running(self):
+        """Whether the program that stands for the tests runs."""
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                lines.append(path.read_bytes())
+            except OSError:
+                pass
+        return any(line.startswith(b"/usr/bin/python3\0" + bytes(self.program)) for line in lines)
 
 
 class PackageTests(unittest.TestCase):
