@@ -25,10 +25,14 @@ async def bridge(bench):
     page = await bench.page(host)
     await page.view("refused")
     await host.asked("close", code=4403)
-    # It has not even begun to wait for a second try, and nothing is left that could begin one.
+    # It has not even begun to wait for a second try, and nothing is left that could begin one.  Where the machine is so slow that the
+    # page's patience ends before the proof (4408), it has come again.
     await page.until("timers.size === 0")
-    bench.expect(host.connections == 1 and not await page.eval(TRIES), "it comes back to a wrong host")
-    bench.expect([one for one, _ in host.seen] == ["bridge.hello", "close"], host.seen)
+    codes = [data["code"] for one, data in host.seen if one == "close"]
+    bench.expect(codes == [4408] * (len(codes) - 1) + [4403], codes)
+    tries = await page.eval("pauses.filter(isBackOff).length")
+    bench.expect((host.connections, tries) == (len(codes), len(codes) - 1), "it comes back to a wrong host")
+    bench.expect({one for one, _ in host.seen} == {"bridge.hello", "close"}, host.seen)
 
     # The page's own connection stays; the module is also used by hand, in a page without the application.
     host = await bench.host()

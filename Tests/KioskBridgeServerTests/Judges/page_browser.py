@@ -12,22 +12,19 @@ from pathlib import Path
 PATIENCE = 60
 # What a document has besides its own, for those who drive it.
 INSTRUMENTS = """
-  // The page's clock stands until it is put forward: no customer has gone, and no answer is late, because a machine is slow.
-  // Shorter waits than for an answer are real timers: the pauses that were asked for last, and those that are not over.
+  // The page's clock stands until it is put forward: no customer has gone because a machine is slow.  What waits are real timers:
+  // the pauses that were asked for last, and those that are not over.
   globalThis.skew = 0;
   globalThis.pauses = [];
   globalThis.timers = new Set();
   globalThis.ticks = 0;
   {
     const [set, clear, every] = [setTimeout, clearTimeout, setInterval];
-    const never = 2 ** 31 - 1;
-    const abort = AbortSignal.timeout.bind(AbortSignal);
-    AbortSignal.timeout = (pause) => pause < 10_000 ? abort(pause) : new AbortController().signal;
     globalThis.realTime = performance.now.bind(performance);
     performance.now = () => skew;
     globalThis.setTimeout = (body, pause, ...rest) => {
       if (pauses.push(pause) > 100) pauses.shift();
-      const timer = set(() => { timers.delete(timer); body(...rest); }, pause < 10_000 ? pause : never);
+      const timer = set(() => { timers.delete(timer); body(...rest); }, pause);
       timers.add(timer);
       return timer;
     };
